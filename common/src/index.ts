@@ -1,0 +1,5 @@
+export * from "./backoff";
+export * from "./log";
+export * from "./secrets";
+export * from "./settings";
+export * from "./shutdown";
