@@ -1,0 +1,149 @@
+# shellcheck shell=bash
+# The commands that work on the stack.
+
+# Everything `pulumi` needs: tools on PATH, backend, dependencies of the program.
+prepare() {
+  choose_mode
+  if [ "$MODE" = lab ]; then
+    lab/lab up
+    local exports; exports=$(lab/lab env)
+    eval "$exports"
+  fi
+  use_backend
+  if ! program_ready; then
+    phase "npm ci (packages of the program), next: pulumi"
+    npm ci --no-progress >&2 || not_fit "npm ci failed (its message is above)" "check access to the npm registry, then run the same command again"
+    cp package-lock.json node_modules/.dialout-lock
+  fi
+  node scripts/build.mjs
+}
+
+# node_modules belongs to the present lock file
+program_ready() { [ -f node_modules/.dialout-lock ] && cmp -s node_modules/.dialout-lock package-lock.json; }
+
+stack_file() { printf 'Pulumi.%s.yaml' "$STACK"; }
+stack_exists() { pulumi stack ls --json 2>/dev/null | grep -Eq "\"name\": *\"([^\"]*/)?$STACK\""; }
+
+# The salt ties a settings file to one passphrase; a file left from an earlier stack would refuse the present one.
+forget_salt() { [ -f "$(stack_file)" ] && sed -i.bak '/^encryptionsalt:/d' "$(stack_file)" && rm -f "$(stack_file).bak" || true; }
+
+select_stack() {
+  if stack_exists; then pulumi stack select "$STACK" >/dev/null; return; fi
+  [ "${1:-}" = create ] || return 1
+  forget_salt
+  pulumi stack init "$STACK" >/dev/null
+  (umask 077; mkdir -p "$(state_dir)"); printf '%s' "$MODE" > "$(state_dir)/mode"
+}
+
+need_stack() { select_stack || not_fit "there is no stack '$STACK' in $BACKEND_WHY" "./demo up"; }
+
+# 0 when the stack's last proof passed, 1 when it failed; prints the table either way.
+report() {
+  local json
+  json=$(pulumi stack output --json 2>/dev/null) || return 1
+  node scripts/demo/table.mjs <<<"$json"
+}
+
+cmd_up() {
+  local a plan= args=()
+  for a in "$@"; do if [ "$a" = --plan ]; then plan=1; else args+=("$a"); fi; done
+  if [ -n "$plan" ]; then show_plan; return; fi
+  lock_state
+  choose_mode
+  run_doctor
+  [ "$doctor_bad" = 0 ] || { say "$doctor_bad thing(s) to fix, then: ./demo up"; exit $EXIT_ENV; }
+  prepare
+  docker_works || not_fit "Docker does not answer" "./demo doctor"
+  select_stack create
+  remember_before
+  phase "pulumi up, stack $STACK, state in $BACKEND_WHY, plugins: ${LAB_PLUGINS_IN_USE:-genuine}"
+  local code=0
+  run_pulumi up --yes --skip-preview "${args[@]}" || code=$?
+  phase "results"
+  if [ $code = 0 ]; then report || exit $EXIT_CHECK
+  else
+    report >&2 || true
+    say "error: pulumi up did not succeed; the cause is above. State is kept: fix it and run ./demo up again, or ./demo down"
+    exit "$code"
+  fi
+}
+
+# Runs Pulumi; a setting the program refused becomes exit code 3, an unfit machine 2, all else 1.
+run_pulumi() {
+  local log code=0; log=$(mktemp)
+  pulumi "$@" --stack "$STACK" --non-interactive --color "$([ -t 1 ] && echo always || echo never)" 2>&1 | tee "$log" || code=$?
+  if [ "$code" != 0 ]; then
+    code=$EXIT_CHECK
+    grep -q 'dialout\[setting\]' "$log" && code=$EXIT_USAGE
+    grep -q 'dialout\[environment\]' "$log" && code=$EXIT_ENV
+    grep -Eq '^error: unknown (flag|shorthand flag|command)' "$log" && code=$EXIT_USAGE
+  fi
+  rm -f "$log"
+  return "$code"
+}
+
+show_plan() {
+  choose_mode
+  say "way: $MODE ($MODE_WHY); stack: $STACK; state: $(user_backend && echo "your own Pulumi backend" || state_dir)"
+  if [ "$MODE" = lab ]; then lab/lab plan; fi
+  cat <<'PLAN'
+npm packages of the program (npm ci), if they are not there yet
+created by the stack, removed by ./demo down:
+  Docker      network and kind cluster `dialout` (one node), images dev.local/dialout-*, container dialout-worker (no published port)
+  cluster     Knative Serving 1.15.2 with its ingress, Redis, relay, model endpoint, pool pods, harness (ksvc) and three proof arms,
+              Secrets with generated tokens, network policies
+  proof       reads both os-release files, runs leaves on each arm, plants and reads a random marker, checks the miswired arm
+not touched: your kubeconfig, other clusters, containers, networks, images
+PLAN
+}
+
+cmd_preview() { prepare; need_stack; run_pulumi preview "$@"; }
+
+cmd_prove() {
+  local vignettes=
+  case "${1:-}" in "") ;; --vignettes) vignettes=1 ;; *) bad_usage "prove takes only --vignettes" ;; esac
+  lock_state; prepare; need_stack
+  local run; run=$(pulumi config get proof:run --stack "$STACK" 2>/dev/null || echo 0)
+  pulumi config set proof:run $((run + 1)) --stack "$STACK"
+  pulumi config set dialout:vignettes "$([ -n "$vignettes" ] && echo true || echo false)" --stack "$STACK"
+  local code=0; run_pulumi up --yes --skip-preview || code=$?
+  report || exit $EXIT_CHECK
+  exit $code
+}
+
+cmd_flip() {
+  local to=${1:-} apply=${2:-}
+  [[ $to =~ ^(pods|remote)$ ]] || bad_usage "flip takes pods or remote"
+  [[ $apply =~ ^(--apply)?$ ]] || bad_usage "flip takes only --apply after the transport"
+  prepare; need_stack
+  pulumi config set dialout:transport "$to" --stack "$STACK"
+  if [ -n "$apply" ]; then lock_state; run_pulumi up --yes --skip-preview; else run_pulumi preview --diff; say "to make it so: ./demo up. to take it back: ./demo flip $([ "$to" = pods ] && echo remote || echo pods)"; fi
+}
+
+# stdout is the JSON alone.
+cmd_outputs() {
+  [ $# -eq 0 ] || bad_usage "outputs takes no options"
+  choose_mode
+  if [ "$MODE" = lab ]; then local exports; exports=$(lab/lab env) || exit $EXIT_ENV; eval "$exports"; fi
+  use_backend
+  need_stack
+  pulumi stack output --json
+}
+
+cmd_pulumi() { prepare >&2; select_stack >/dev/null 2>&1 || true; exec pulumi "$@"; }
+
+cmd_down() {
+  lock_state; prepare
+  if ! select_stack; then
+    say "there is no stack '$STACK'; looking for leftovers of an interrupted run"
+    remove_leftovers; check_nothing_left; forget_state; return
+  fi
+  pulumi cancel --yes --stack "$STACK" >/dev/null 2>&1 || true
+  phase "pulumi destroy, stack $STACK"
+  run_pulumi destroy --yes --skip-preview "$@" || { local code=$?; say "error: destroy did not finish; the cause is above. Run ./demo down again"; exit "$code"; }
+  pulumi stack rm "$STACK" --yes --preserve-config >/dev/null
+  remove_leftovers
+  forget_salt
+  check_nothing_left
+  forget_state
+}

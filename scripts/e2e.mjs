@@ -1,0 +1,141 @@
+// The end-to-end test: the real program on this machine, from no cluster to verdicts and back to nothing.
+// usage: node scripts/e2e.mjs [--plugins genuine|standin] [--results FILE] [--keep]
+// Every step prints PASS or FAIL with its time; steps that need an earlier one that failed are counted as failed.
+import { execFileSync, spawn } from "node:child_process";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import path from "node:path";
+import { fileURLToPath } from "node:url";
+import { changedEnv, checkFlip, checkOutputs } from "./e2e-checks.mjs";
+
+const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
+const arg = (name) => (process.argv.includes(name) ? process.argv[process.argv.indexOf(name) + 1] : undefined);
+const plugins = arg("--plugins") ?? "genuine";
+const stateDir = mkdtempSync(path.join(tmpdir(), "e2e-state-"));
+const env = { ...process.env, LAB_PLUGINS: plugins, DIALOUT_STATE_DIR: stateDir };
+const results = [];
+const began = Date.now();
+let broken;
+
+/** Runs ./demo with its output shown; resolves with exit code and stdout. */
+function demo(args, { quiet = false, interruptAfter } = {}) {
+  return new Promise((resolve) => {
+    const child = spawn("./demo", args, { cwd: root, env, stdio: ["ignore", "pipe", "pipe"], detached: true });
+    let stdout = "", all = "", interrupted = false;
+    const seen = (text) => {
+      all += text;
+      if (interruptAfter && !interrupted && interruptAfter.test(all)) {
+        interrupted = true;
+        process.kill(-child.pid, "SIGKILL");
+      }
+    };
+    child.stdout.on("data", (d) => { stdout += d; seen(d); if (!quiet) process.stderr.write(d); });
+    child.stderr.on("data", (d) => { seen(d); if (!quiet) process.stderr.write(d); });
+    child.on("close", (code, signal) => resolve({ code, signal, stdout, all, interrupted }));
+  });
+}
+
+async function step(name, run, { fatal = false } = {}) {
+  if (broken) return void results.push({ name, ok: false, why: `not run: '${broken}' failed` });
+  const t = Date.now();
+  let why;
+  try {
+    await run();
+  } catch (e) {
+    why = e.message;
+    if (fatal) broken = name;
+  }
+  const total = Math.round((Date.now() - began) / 1000);
+  results.push({ name, ok: !why, why, ms: Date.now() - t });
+  console.error(`${why ? "FAIL" : "PASS"}: ${name} (${((Date.now() - t) / 1000).toFixed(1)} s, ${total} s in all)${why ? `\n      ${why}` : ""}`);
+}
+
+function must(condition, message) {
+  if (!condition) throw new Error(message);
+}
+const docker = (...args) => execFileSync("docker", args, { encoding: "utf8" }).trim();
+async function ok(args, options) {
+  const r = await demo(args, options);
+  must(r.code === 0, `./demo ${args.join(" ")} ended with ${r.code ?? r.signal}`);
+  return r;
+}
+const outputs = async () => JSON.parse((await ok(["outputs"], { quiet: true })).stdout);
+
+let first;
+await step("up from nothing ends with a passed proof", async () => {
+  await ok(["up"]);
+  first = await outputs();
+  const problems = checkOutputs(first);
+  must(problems.length === 0, problems.join("; "));
+}, { fatal: true });
+await step("a second up changes nothing and keeps the evidence", async () => {
+  await ok(["up", "--expect-no-changes"]);
+  must(JSON.stringify((await outputs()).verdicts) === JSON.stringify(first.verdicts), "the verdicts changed although nothing was run");
+});
+await step("preview says nothing would change", () => ok(["preview", "--expect-no-changes"]));
+await step("preview of a flip shows the harness's env entries and nothing else", async () => {
+  await ok(["pulumi", "config", "set", "transport", "remote"], { quiet: true });
+  try {
+    const diff = JSON.parse((await ok(["pulumi", "preview", "--json", "--diff"], { quiet: true })).stdout);
+    const problems = checkFlip(diff);
+    must(problems.length === 0, problems.join("; "));
+    console.error(`      changed: ${changedEnv(diff).join(", ")}`);
+  } finally {
+    await ok(["pulumi", "config", "set", "transport", "pods"], { quiet: true });
+  }
+});
+await step("the worker has no published port, no mount and no token in docker inspect", () => {
+  const [c] = JSON.parse(docker("inspect", "dialout-worker"));
+  must(Object.keys(c.HostConfig.PortBindings ?? {}).length === 0 && !c.HostConfig.PublishAllPorts, "ports are published");
+  must(c.Mounts.length === 0, `mounts: ${JSON.stringify(c.Mounts)}`);
+  must(!c.Config.Env.some((e) => /^SANDBOX_TOKEN=/.test(e)), "SANDBOX_TOKEN is in the container's environment");
+});
+await step("with the worker gone, the proof fails, says which check, and keeps its evidence", async () => {
+  docker("stop", "-t", "2", "dialout-worker");
+  const r = await demo(["prove"]);
+  must(r.code === 1, `./demo prove ended with ${r.code}, expected 1`);
+  const out = await outputs();
+  must(out.proof === "failed", `output proof is ${out.proof}`);
+  must(out.evidence.some((e) => !e.ok && /presence|worker/.test(e.check)), `no failed check names the worker: ${out.evidence.filter((e) => !e.ok).map((e) => e.check)}`);
+});
+await step("with the worker back, the proof passes again", async () => {
+  docker("start", "dialout-worker");
+  await ok(["prove"]);
+  must((await outputs()).proof === "passed", "output proof is not 'passed'");
+});
+await step("down leaves nothing", async () => {
+  await ok(["down"]);
+  must(docker("ps", "-aq", "--filter", "name=dialout") === "", `containers left: ${docker("ps", "-a", "--filter", "name=dialout", "--format", "{{.Names}}")}`);
+  must(docker("network", "ls", "-q", "--filter", "name=dialout") === "", "a network is left");
+  must(docker("images", "-q", "dev.local/dialout-*") === "", "image tags are left");
+});
+broken = undefined;
+await step("an up that is killed midway can be taken down", async () => {
+  const r = await demo(["up"], { interruptAfter: /kind-cluster.*creating|KindCluster.*creating|cluster.*creating/i });
+  must(r.interrupted, "the up ended before it could be killed");
+  await ok(["down"]);
+  must(docker("ps", "-aq", "--filter", "name=dialout") === "", "containers are left");
+  must(docker("network", "ls", "-q", "--filter", "name=dialout") === "", "a network is left");
+});
+await step("a cluster of our name that the stack does not own is refused and left alone", async () => {
+  const image = docker("images", "-q", "lab/redis").split("\n")[0] || docker("images", "-q").split("\n")[0];
+  docker("create", "--name", "dialout-control-plane", "--label", "io.x-k8s.kind.cluster=dialout", "--label", "io.x-k8s.kind.role=control-plane", "--entrypoint", "/bin/true", image);
+  try {
+    const r = await demo(["up"]);
+    must(r.code === 2, `./demo up ended with ${r.code}, expected 2`);
+    must(/dialout/.test(r.all) && /(not own|does not know|not made by)/i.test(r.all), "the message does not say that the cluster is somebody else's");
+    await ok(["down"]);
+    must(docker("ps", "-aq", "--filter", "name=dialout-control-plane") !== "", "the foreign container was removed");
+  } finally {
+    docker("rm", "-f", "dialout-control-plane");
+  }
+});
+
+const passed = results.filter((r) => r.ok).length;
+const failed = results.length - passed;
+const file = arg("--results");
+if (file) writeFileSync(file, JSON.stringify({ plugins, passed, failed, results }, null, 2));
+if (failed === 0) rmSync(stateDir, { recursive: true, force: true });
+else console.error(`state kept for a look: ${stateDir}`);
+console.error(`e2e (${plugins} plugins): ${passed} passed, ${failed} failed in ${Math.round((Date.now() - began) / 1000)} s`);
+process.exit(failed ? 1 : 0);
