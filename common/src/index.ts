@@ -1,4 +1,5 @@
 export * from "./backoff";
+export * from "./http";
 export * from "./log";
 export * from "./secrets";
 export * from "./settings";

@@ -4,10 +4,10 @@ import { existsSync } from "node:fs";
 import net from "node:net";
 import path from "node:path";
 
-/** The repository's root: the nearest folder upwards that holds Pulumi.yaml or the workspace list. */
+/** The repository's root: the nearest folder upwards that holds the protocol. */
 export function repoRoot(from = __dirname): string {
   for (let dir = from; ; dir = path.dirname(dir)) {
-    if (existsSync(path.join(dir, "vitest.config.ts"))) return dir;
+    if (existsSync(path.join(dir, "proto/sandbox/v1/sandbox.proto"))) return dir;
     if (dir === path.dirname(dir)) throw new Error(`no repository root above ${from}`);
   }
 }
