@@ -1,0 +1,106 @@
+// What the proof needs from the outside, so that every rule of it can be tested against a world that lies.
+import type { Duplex } from "node:stream";
+
+export interface ExecOutput {
+  stdout: string;
+  stderr: string;
+  exitCode: number;
+}
+
+/** A Knative Service as far as the proof looks at it. */
+export interface ArmState {
+  /** Plain values of the container's environment; entries that come from a Secret are left out. */
+  env: Record<string, string>;
+  ready: boolean;
+  latestCreated: string;
+  latestReady: string;
+}
+
+export interface PodRef {
+  name: string;
+  /** Container ports by name, to resolve a Service's named target port. */
+  ports: Record<string, number>;
+}
+
+export interface Target {
+  namespace: string;
+  service: string;
+  port: number;
+}
+
+/** Every method rejects when the cluster does not answer or refuses; an empty answer is an answer. */
+export interface ClusterPort {
+  /** API server URL, for messages. */
+  readonly server: string;
+  version(): Promise<string>;
+  runningPods(selector: string): Promise<PodRef[]>;
+  exec(pod: string, command: readonly string[]): Promise<ExecOutput>;
+  /** Decoded values of a Secret; undefined when there is none of that name. */
+  secret(name: string): Promise<Record<string, string> | undefined>;
+  arm(name: string): Promise<ArmState>;
+  /** A byte stream to a Service's pod. No port is opened on this machine. */
+  connect(target: Target): Promise<Duplex>;
+}
+
+/** What an HTTP call gave back. */
+export interface HttpAnswer {
+  status: number;
+  body: string;
+  elapsedMs: number;
+}
+
+export interface HarnessPort {
+  health(arm: string): Promise<HttpAnswer>;
+  run(arm: string, body: unknown): Promise<HttpAnswer>;
+}
+
+export interface StorePort {
+  /** The store's own clock, ms since epoch: presence is stamped in the cluster, not on this machine. */
+  now(): Promise<number>;
+  presence(id: string): Promise<string | undefined>;
+  /** How many of these keys exist. */
+  exists(keys: readonly string[]): Promise<number>;
+  close(): Promise<void>;
+}
+
+export interface ModelPort {
+  /** For messages. */
+  readonly url: string;
+  probe(): Promise<HttpAnswer>;
+}
+
+/** The parts of `docker inspect` that the proof reads. */
+export interface Inspected {
+  Id: string;
+  Image: string;
+  State: { Running: boolean; Status: string };
+  Config: { Env: string[] | null };
+  HostConfig: {
+    NetworkMode: string;
+    PidMode?: string;
+    IpcMode?: string;
+    Privileged?: boolean;
+    PublishAllPorts?: boolean;
+    PortBindings?: Record<string, unknown> | null;
+    Devices?: unknown[] | null;
+    VolumesFrom?: unknown[] | null;
+  };
+  Mounts: unknown[];
+  NetworkSettings: { Ports?: Record<string, unknown[] | null> | null };
+}
+
+export interface WorkerPort {
+  /** Undefined when there is no such container. `raw` is the whole text, to search for what must not be in it. */
+  inspect(): Promise<{ parsed: Inspected; raw: string } | undefined>;
+  /** Environment that the image itself brings. */
+  imageEnv(image: string): Promise<string[]>;
+  exec(command: readonly string[], stdin?: string): Promise<ExecOutput>;
+}
+
+export interface World {
+  cluster: ClusterPort;
+  harness: HarnessPort;
+  store: StorePort;
+  model: ModelPort;
+  worker: WorkerPort;
+}
