@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # Settings, messages, progress and the lock. Progress goes to stderr: stdout belongs to commands whose output is read by programs.
-EXIT_FAILED=1; EXIT_ENVIRONMENT=2; EXIT_USAGE=3
 
-# die CODE MESSAGE [FIX...]
+# die failed|unfit|usage MESSAGE [FIX...]: exit codes 1, 2, 3
 die() {
-  local code=$1; printf 'lab: error: %s\n' "$2" >&2; shift 2
+  local code=1; case $1 in unfit) code=2 ;; usage) code=3 ;; esac
+  printf 'lab: error: %s\n' "$2" >&2; shift 2
   local fix; for fix in "$@"; do printf '  fix: %s\n' "$fix" >&2; done
   exit "$code"
 }
@@ -14,8 +14,8 @@ clock() { printf '%d:%02d' $(($1 / 60)) $(($1 % 60)); }
 
 read_settings() {
   LAB_HOME=${LAB_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/dialout-lab}
-  [[ $LAB_HOME = /* ]] || die $EXIT_USAGE "LAB_HOME='$LAB_HOME' must be an absolute path"
-  [[ $LAB_HOME != *[[:space:]:\'\"]* ]] || die $EXIT_USAGE "LAB_HOME='$LAB_HOME' must not contain blanks, quotes or colons"
+  [[ $LAB_HOME = /* ]] || die usage "LAB_HOME='$LAB_HOME' must be an absolute path"
+  [[ $LAB_HOME != *[[:space:]:\'\"]* ]] || die usage "LAB_HOME='$LAB_HOME' must not contain blanks, quotes or colons"
   if [ -z "${LAB_CACHE+set}" ]; then
     LAB_CACHE=$REPO/../shared/lab-cache
     [ -d "$LAB_CACHE" ] && LAB_CACHE=$(readlink -f "$LAB_CACHE") || LAB_CACHE=
@@ -25,7 +25,7 @@ read_settings() {
 }
 
 check_plugins_setting() {
-  [[ $LAB_PLUGINS =~ ^(auto|genuine|standin)$ ]] || die $EXIT_USAGE "LAB_PLUGINS='$LAB_PLUGINS' must be auto, genuine or standin"
+  [[ $LAB_PLUGINS =~ ^(auto|genuine|standin)$ ]] || die usage "LAB_PLUGINS='$LAB_PLUGINS' must be auto, genuine or standin"
 }
 
 # Prints the first cache folder's file of this name, if there is one. Order: what this machine made, then LAB_CACHE.
@@ -108,5 +108,5 @@ end_lock_holders() {
 on_signal() { trap - INT TERM HUP; say "lab: interrupted; the same command continues where it stopped"; end_children $$; exit 130; }
 end_children() {
   local child
-  for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null); do end_children "$child"; kill -TERM "$child" 2>/dev/null || true; done
+  for child in $(< "/proc/$1/task/$1/children"); do end_children "$child"; kill -TERM "$child" || true; done 2>/dev/null
 }

@@ -13,8 +13,8 @@ lab_dockerd() {
 ensure_docker() {
   if docker_answers; then phase docker "$(docker_facts)"; return; fi
   phase docker "starting the engine"
-  [ -z "${DOCKER_HOST:-}" ] || die $EXIT_ENVIRONMENT "DOCKER_HOST=$DOCKER_HOST does not answer" "start that engine, or unset DOCKER_HOST"
-  [ "$(id -u)" = 0 ] || die $EXIT_ENVIRONMENT "Docker does not answer and only root can start it" "sudo systemctl start docker, or run the lab as root"
+  [ -z "${DOCKER_HOST:-}" ] || die unfit "DOCKER_HOST=$DOCKER_HOST does not answer" "start that engine, or unset DOCKER_HOST"
+  [ "$(id -u)" = 0 ] || die unfit "Docker does not answer and only root can start it" "sudo systemctl start docker, or run the lab as root"
   if has_sys_resource && [ -d /run/systemd/system ] && systemctl start docker 2>/dev/null && docker_answers; then detail "$(docker_facts), started by systemd"; return; fi
   start_dockerd
   detail "$(docker_facts), started by the lab"
@@ -36,7 +36,7 @@ start_dockerd() {
     ours=$(jq -n --arg path "$LAB_HOME/docker/runc-without-sys-resource" '{runtimes: {"lab-runc": {path: $path}}, "default-runtime": "lab-runc"}')
   fi
   [ -s "$theirs" ] || theirs=/dev/null
-  jq -s --argjson ours "$ours" '(.[0] // {}) * $ours' "$theirs" > "$config" || die $EXIT_ENVIRONMENT "$theirs is not valid JSON" "correct it: jq . $theirs"
+  jq -s --argjson ours "$ours" '(.[0] // {}) * $ours' "$theirs" > "$config" || die unfit "$theirs is not valid JSON" "correct it: jq . $theirs"
   # In a session of its own and without our descriptors: it must outlive this run and not hold its pipes or its lock.
   (
     for fd in /proc/self/fd/*; do fd=${fd##*/}; ((fd > 2)) && eval "exec $fd>&-" 2>/dev/null; done
@@ -46,7 +46,7 @@ start_dockerd() {
   until docker_answers; do
     if ! kill -0 $pid 2>/dev/null || ((SECONDS > deadline)); then
       tail -n 8 "$LAB_HOME/logs/dockerd.log" | sed 's/^/  | /' >&2
-      die $EXIT_ENVIRONMENT "dockerd did not start" "see $LAB_HOME/logs/dockerd.log"
+      die unfit "dockerd did not start" "see $LAB_HOME/logs/dockerd.log"
     fi
     sleep 0.2
   done
@@ -55,7 +55,7 @@ start_dockerd() {
 stop_dockerd() {
   local pid running; pid=$(lab_dockerd) || { say "lab: no Docker engine of the lab is running"; return; }
   running=$(docker ps --format '{{.Names}}' 2>/dev/null | paste -sd' ')
-  [ -z "$running" ] || [ "${1:-}" = --force ] || die $EXIT_FAILED "containers are running: $running" "./demo down, or stop them, or: lab/lab down --force"
+  [ -z "$running" ] || [ "${1:-}" = --force ] || die failed "containers are running: $running" "./demo down, or stop them, or: lab/lab down --force"
   kill -TERM "$pid"
   while [ -d "/proc/$pid" ]; do sleep 0.1; done
   say "lab: stopped the Docker engine the lab had started"

@@ -3,22 +3,23 @@
 GENUINE_ARCHIVE=genuine.tar.xz
 GENUINE_PLUGINS=(pulumi-language-nodejs pulumi-resource-docker pulumi-resource-command)
 
-# Identified by its contents. The hash of the archive is computed once per process.
-genuine_id() {
-  local archive; archive=$(cached_file $GENUINE_ARCHIVE)
-  if [ -n "$archive" ]; then hash_of_stdin < "$archive"
-  elif [ -e "$LAB_HOME/bin/genuine" ]; then basename "$(readlink "$LAB_HOME/bin/genuine")" | sed 's/^genuine-//'; fi
-}
-genuine_dir() { printf '%s/bin/genuine-%s\n' "$LAB_HOME" "$(genuine_id)"; }
+# Identified by the archive's contents, hashed once for a run and its steps; without an archive, what was unpacked from one earlier counts.
+if [ -z "${GENUINE_ID+set}" ]; then
+  GENUINE_ID=
+  archive=$(cached_file $GENUINE_ARCHIVE)
+  if [ -n "$archive" ]; then GENUINE_ID=$(hash_of_stdin < "$archive")
+  elif [ -d "$LAB_HOME/bin/genuine" ]; then GENUINE_ID=$(readlink "$LAB_HOME/bin/genuine"); GENUINE_ID=${GENUINE_ID##*genuine-}; fi
+  export GENUINE_ID
+fi
+genuine_dir() { printf '%s/bin/genuine-%s\n' "$LAB_HOME" "$GENUINE_ID"; }
 
-has_archive() { [ -n "$(cached_file $GENUINE_ARCHIVE)" ] || [ -d "$LAB_HOME/bin/genuine/." ]; }
 has_genuine() { has_files "${GENUINE_PLUGINS[@]}"; }
 has_kourier() { has_files kourier; }
 
 # Looks into the unpacked folder when it is there, else into the archive's list.
 has_files() {
   local file names
-  has_archive || return 1
+  [ -n "$GENUINE_ID" ] || return 1
   if [ -d "$(genuine_dir)" ]; then
     for file in "$@"; do [ -x "$(genuine_dir)/$file" ] || return 1; done
   else
@@ -28,7 +29,7 @@ has_files() {
 }
 
 ensure_genuine() {
-  has_archive || return 0
+  [ -n "$GENUINE_ID" ] || return 0
   if [ ! -d "$(genuine_dir)" ]; then
     run "genuine plugins, unpacking" genuine unpack_genuine
     detail "genuine plugins: unpacked from $(cached_file $GENUINE_ARCHIVE)"
@@ -47,7 +48,7 @@ plugins_in_use() {
     standin) echo standin ;;
     auto) if has_genuine; then echo genuine; else echo standin; fi ;;
     genuine)
-      has_genuine || die $EXIT_ENVIRONMENT "no cache folder holds $GENUINE_ARCHIVE with ${GENUINE_PLUGINS[*]} (LAB_CACHE='$LAB_CACHE')" "LAB_CACHE=<folder with it> lab/lab up, or use the stand-ins: --plugins standin"
+      has_genuine || die unfit "no cache folder holds $GENUINE_ARCHIVE with ${GENUINE_PLUGINS[*]} (LAB_CACHE='$LAB_CACHE')" "LAB_CACHE=<folder with it> lab/lab up, or use the stand-ins: --plugins standin"
       echo genuine ;;
   esac
 }

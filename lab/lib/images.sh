@@ -40,7 +40,7 @@ NODE_IMAGES=(
 wanted_images() { printf '%s\n' "${IMAGES[@]}"; if has_kourier; then printf '%s\n' "${KOURIER_IMAGES[@]}"; fi; }
 
 # Names and contents of all files below a folder; tests are not part of what is built.
-folder_contents() { (cd "$1"; find . -type f ! -name '*.test.ts' -print0 | sort -z | xargs -0 sha256sum); }
+folder_contents() { (cd "$1" || exit; find . -type f ! -name '*.test.ts' -print0 | sort -z | xargs -0 sha256sum); }
 
 image_id() {
   local tag recipe parts part; read -r tag recipe parts <<<"$*"
@@ -55,7 +55,7 @@ part_id() {
   case $1 in
     root:*) root_id "$value" ;;
     tool:*) tool_id "${value%/*}" ;;
-    genuine:*) genuine_id ;;
+    genuine:*) echo "$GENUINE_ID" ;;
     node | envoy) echo "${DOWNLOADS[$1]}" ;;
     ingress) folder_contents "$LAB/ingress" ;;
     image:*) for line in "${IMAGES[@]}"; do if [ "${line%% *}" = "$value" ]; then image_id "$line"; fi; done ;;
@@ -110,7 +110,7 @@ place_part() {
     tool:*) link_or_copy "$(tool_dir "${value%/*}")/${value#*/}" "$into/${value#*/}" ;;
     genuine:*) link_or_copy "$(genuine_dir)/$value" "$into/$value" ;;
     node | envoy) link_or_copy "$(download_dir "$1")/$1" "$into/$1" ;;
-    ingress) mkdir "$into/ingress"; (cd "$LAB/ingress"; find . -maxdepth 1 -name '*.ts' ! -name '*.test.ts' -exec cp {} "$into/ingress" \;); echo '{"type":"module"}' > "$into/ingress/package.json" ;;
+    ingress) mkdir "$into/ingress"; find "$LAB/ingress" -maxdepth 1 -name '*.ts' ! -name '*.test.ts' -exec cp -t "$into/ingress" {} +; echo '{"type":"module"}' > "$into/ingress/package.json" ;;
   esac
 }
 link_or_copy() { ln "$1" "$2" 2>/dev/null || cp "$1" "$2"; }

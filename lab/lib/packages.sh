@@ -24,8 +24,8 @@ ensure_packages() {
   local missing; mapfile -t missing < <(missing_packages)
   phase packages "${missing[*]:-all there}"
   [ ${#missing[@]} -gt 0 ] || return 0
-  [ "$(id -u)" = 0 ] || die $EXIT_ENVIRONMENT "packages are missing: ${missing[*]}" "apt-get install ${missing[*]}, or run the lab as root"
-  command -v apt-get >/dev/null || die $EXIT_ENVIRONMENT "this machine has no apt-get, and these are missing: ${missing[*]}" "use Debian 12 or newer"
+  [ "$(id -u)" = 0 ] || die unfit "packages are missing: ${missing[*]}" "apt-get install ${missing[*]}, or run the lab as root"
+  command -v apt-get >/dev/null || die unfit "this machine has no apt-get, and these are missing: ${missing[*]}" "use Debian 12 or newer"
   run "apt-get install" packages install_packages "${missing[@]}"
 }
 

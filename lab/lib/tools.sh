@@ -30,7 +30,7 @@ declare -A BUILD_SECONDS=([kind]=20 [pause]=5 [crictl]=40 [etcd]=40 [coredns]=15
 # Hashes what the Go command itself would say (GOVERSION, GOOS, GOARCH), so that `plan` needs no Go.
 tool_id() {
   (
-    cd "$LAB/go/$1"
+    cd "$LAB/go/$1" || exit
     { printf '%s\nlinux\namd64\n%s\n%s\n' "$GO_TOOLCHAIN" "${LINKER_FLAGS[$1]:-}" "${PACKAGES[$1]}"; printf '%s\0' ./go.mod ./go.sum ./*.go | sort -z | existing_contents; } | hash_of_stdin
   )
 }
@@ -63,8 +63,8 @@ ensure_tool() {
 
 check_go() {
   local fix="install Go 1.21 or newer (https://go.dev/dl); it fetches $GO_TOOLCHAIN itself"
-  command -v go >/dev/null || die $EXIT_ENVIRONMENT "go is not on PATH" "$fix"
-  GOTOOLCHAIN=local go env GOVERSION | grep -Eq '^go1\.(2[1-9]|[3-9][0-9])' || die $EXIT_ENVIRONMENT "$(GOTOOLCHAIN=local go version) is too old" "$fix"
+  command -v go >/dev/null || die unfit "go is not on PATH" "$fix"
+  GOTOOLCHAIN=local go env GOVERSION | grep -Eq '^go1\.(2[1-9]|[3-9][0-9])' || die unfit "$(GOTOOLCHAIN=local go version) is too old" "$fix"
 }
 
 unpack_tool() {
@@ -90,7 +90,7 @@ go_environment() {
 build_tool() {
   local tool=$1 work out pair; work=$(scratch "build-$1"); out=$(scratch "out-$1")
   go_environment
-  cp "$LAB/go/$tool"/* "$work"; cd "$work"
+  cp "$LAB/go/$tool"/* "$work"; cd "$work" || return
   retry 4 fetch_modules "$tool"
   derive_sources "$tool"
   for pair in ${PACKAGES[$tool]}; do
@@ -121,7 +121,7 @@ derive_sources() {
 module_files() { # recipe, module
   local work dir; work=$(scratch module)
   cp "$LAB/go/$1"/go.* "$work"
-  dir=$(cd "$work"; go_environment; retry 4 go mod download -json "$2" 2>&1 | tee "$LAB_HOME/logs/module-$1.log" | sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p')
+  dir=$(cd "$work" || exit; go_environment; retry 4 go mod download -json "$2" 2>&1 | tee "$LAB_HOME/logs/module-$1.log" | sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p')
   rm -rf "$work"
   [ -d "$dir" ] || { cat "$LAB_HOME/logs/module-$1.log"; return 1; }
   printf '%s\n' "$dir"
