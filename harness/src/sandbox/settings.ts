@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { SettingError, show, type Settings } from "@dialout/common";
 
 /** Where leaves run their commands. `pool` leases one of many, `pod` and `name` are fixed, `local` is this very container. */
@@ -13,6 +14,10 @@ export interface RelaySettings {
   execToken: string;
   /** Addresses a presence record may name instead of `addr`: `HOST:PORT` or `*.SUFFIX:PORT`. */
   allow: string[];
+  /** How long a command is redelivered for after a lost link. */
+  graceMs: number;
+  /** Missing: plaintext. */
+  tls?: { ca?: string; serverName?: string };
 }
 
 export interface SandboxSettings {
@@ -75,7 +80,26 @@ function relayAllow(s: Settings): string[] {
 function relaySettings(s: Settings): RelaySettings {
   const execToken = s.required("SH_RELAY_EXEC_TOKEN", "SH_REMOTE_SANDBOX=1 runs commands through the relay, which asks for this token", "$(openssl rand -hex 32)");
   if (!/^[\x21-\x7e]+$/.test(execToken)) throw new SettingError("SH_RELAY_EXEC_TOKEN must be one word of printable ASCII; it holds a space, a line break or another character");
-  return { addr: s.hostPort("SH_RELAY_ADDR", "sandbox-relay.default.svc.cluster.local:8444"), execToken, allow: relayAllow(s) };
+  return { addr: s.hostPort("SH_RELAY_ADDR", "sandbox-relay.default.svc.cluster.local:8444"), execToken, allow: relayAllow(s), graceMs: s.int("SH_RELAY_GRACE_MS", 30_000, { min: 0, max: 3_600_000 }), tls: relayTls(s) };
+}
+
+function relayTls(s: Settings): RelaySettings["tls"] {
+  const on = s.oneOf("SH_RELAY_TLS", ["0", "1"], "0") === "1";
+  const file = s.string("SH_RELAY_TLS_CA_FILE");
+  if (!on && file) throw new SettingError("SH_RELAY_TLS_CA_FILE is set but TLS is off. Set SH_RELAY_TLS=1, or unset SH_RELAY_TLS_CA_FILE");
+  if (!on) return undefined;
+  return { ca: file === undefined ? undefined : certificate(file), serverName: s.string("SH_RELAY_TLS_SERVER_NAME") };
+}
+
+function certificate(file: string): string {
+  let pem: string;
+  try {
+    pem = readFileSync(file, "utf8");
+  } catch (e) {
+    throw new SettingError(`SH_RELAY_TLS_CA_FILE=${show(file)} cannot be read (${(e as NodeJS.ErrnoException).code}). For example: SH_RELAY_TLS_CA_FILE=/etc/relay/ca.crt`);
+  }
+  if (!pem.includes("-----BEGIN CERTIFICATE-----")) throw new SettingError(`SH_RELAY_TLS_CA_FILE=${show(file)} holds no PEM certificate`);
+  return pem;
 }
 
 export function readSandboxSettings(s: Settings, warnings: string[]): SandboxSettings {

@@ -1,4 +1,4 @@
-import type { Logger } from "@dialout/common";
+import { Backoff, delay, type Logger } from "@dialout/common";
 import Redis from "ioredis";
 
 /** Redis did not answer in time, or refused. The message names the address, never the password. */
@@ -50,5 +50,18 @@ export class Store {
 
   close(): void {
     this.redis.disconnect();
+  }
+}
+
+/** Tries a write that must not be lost for about ten seconds before giving it up. */
+export async function insist<T>(work: () => Promise<T>, tries = 5): Promise<T> {
+  const backoff = new Backoff(250, 4000);
+  for (let left = tries - 1; ; left--) {
+    try {
+      return await work();
+    } catch (e) {
+      if (left <= 0) throw e;
+      await delay(backoff.next());
+    }
   }
 }

@@ -5,8 +5,11 @@ import type { Store } from "./redis";
 export class Results {
   constructor(private readonly store: Store, private readonly ttlS: number) {}
 
-  put(sid: string, result: LeafResult): Promise<void> {
-    return this.store.run(async (r) => void (await r.set(`leaf:result:${sid}`, JSON.stringify(result), "EX", this.ttlS)));
+  /** `ifAbsent`: an answer that says less than the record that is already there must not replace it. */
+  put(sid: string, result: LeafResult, ifAbsent = false): Promise<void> {
+    const key = `leaf:result:${sid}`;
+    const json = JSON.stringify(result);
+    return this.store.run(async (r) => void (await (ifAbsent ? r.set(key, json, "EX", this.ttlS, "NX") : r.set(key, json, "EX", this.ttlS))));
   }
 
   /** The record as it was stored, or undefined when there is none (or none that is an object with a status). */

@@ -4,6 +4,12 @@ import type { Store } from "./redis";
 export const verdictSchema = z.object({ item_id: z.string().min(1), verdict: z.enum(["FLAGGED", "CLEAR"]), reason: z.string().min(1) });
 export type Verdict = z.infer<typeof verdictSchema>;
 
+/** Where and by whom a verdict came about. */
+const bySchema = z.object({
+  sandbox: z.object({ kind: z.enum(["pod", "remote", "local"]), name: z.string() }).optional(),
+  model: z.object({ provider: z.string(), id: z.string(), served: z.string().optional(), scripted: z.boolean().optional() }).optional(),
+});
+
 /** What a session log may hold. `at` is ms since the epoch. */
 export const entrySchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("accepted"), at: z.number(), kind: z.string() }),
@@ -11,7 +17,7 @@ export const entrySchema = z.discriminatedUnion("type", [
   z.object({ type: z.literal("tool"), at: z.number(), tool: z.string(), ok: z.boolean(), ms: z.number() }),
   z.object({ type: z.literal("gate"), at: z.number(), gateId: z.string(), summary: z.string(), proposed_action: z.string() }),
   z.object({ type: z.literal("decision"), at: z.number(), gateId: z.string(), action: z.enum(["approve", "reject", "abort"]), feedback: z.string().optional() }),
-  z.object({ type: z.literal("verdict"), at: z.number(), verdict: verdictSchema, sandbox: z.string().optional(), model: z.string().optional() }),
+  z.object({ type: z.literal("verdict"), at: z.number(), verdict: verdictSchema, by: bySchema.optional() }),
   z.object({ type: z.literal("message"), at: z.number(), role: z.enum(["user", "assistant"]), text: z.string() }),
   z.object({ type: z.literal("ended"), at: z.number(), status: z.string(), reason: z.string().optional() }),
 ]);
@@ -65,8 +71,7 @@ export interface OpenGate {
 /** What earlier runs of the session left: a verdict, a gate nobody decided yet, the last decision. */
 export interface History {
   verdict?: Verdict;
-  /** Who gave the verdict, as far as the log says. */
-  by?: { sandbox?: string; model?: string };
+  by?: z.infer<typeof bySchema>;
   gate?: OpenGate;
   decision?: { gate: OpenGate; action: "approve" | "reject" | "abort"; feedback?: string };
 }
@@ -74,7 +79,7 @@ export interface History {
 export function summarize(entries: readonly Entry[]): History {
   const h: History = {};
   for (const e of entries) {
-    if (e.type === "verdict") Object.assign(h, { verdict: e.verdict, by: { sandbox: e.sandbox, model: e.model } });
+    if (e.type === "verdict") Object.assign(h, { verdict: e.verdict, by: e.by });
     if (e.type === "gate") h.gate = { gateId: e.gateId, summary: e.summary, proposed_action: e.proposed_action };
     if (e.type === "decision" && h.gate?.gateId === e.gateId) {
       h.decision = { gate: h.gate, action: e.action, feedback: e.feedback };
