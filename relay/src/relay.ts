@@ -100,6 +100,8 @@ function warnAboutTokens(settings: RelaySettings, log: Logger): void {
 function serverOptions(settings: RelaySettings): ServerOptions {
   return {
     "grpc.max_receive_message_length": settings.maxMessageBytes,
+    // Nobody asks for it, and its bookkeeping is paid for every message.
+    "grpc.enable_channelz": 0,
     // Pings find peers that are frozen or gone, base ones too; both together stay within the deadline.
     "grpc.keepalive_time_ms": settings.heartbeatMs,
     "grpc.keepalive_timeout_ms": settings.deadlineMs - settings.heartbeatMs,
