@@ -12,6 +12,9 @@ const targets = {
   "remote-worker": { entry: "remote-worker/src/main.ts", out: "remote-worker/dist/main.cjs" },
   harness: { entry: "harness/src/main.ts", out: "harness/dist/main.cjs" },
   "model-endpoint": { entry: "model-endpoint/src/main.ts", out: "model-endpoint/dist/main.cjs" },
+  "plugin-command": { entry: "lab/plugins/src/command/main.ts", out: "lab/plugins/dist/pulumi-resource-command.cjs" },
+  "plugin-docker": { entry: "lab/plugins/src/docker/main.ts", out: "lab/plugins/dist/pulumi-resource-docker.cjs" },
+  langhost: { entry: "lab/langhost/src/main.ts", out: "lab/langhost/dist/pulumi-language-nodejs.cjs" },
   assertions: { entry: "assertions/run.ts", out: "assertions/dist/run.cjs" },
 };
 

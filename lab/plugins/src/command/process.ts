@@ -46,7 +46,7 @@ export async function runJob(job: Job, signal: AbortSignal, onLine: (stream: "st
   });
   const ends = (["stdout", "stderr"] as const).map((name) => {
     const [push, end] = lineSplitter((line) => onLine(name, line));
-    child[name].on("data", (chunk: Buffer) => {
+    child[name]?.on("data", (chunk: Buffer) => {
       output[name].push(chunk);
       output.combined.push(chunk);
       push(chunk);

@@ -14,7 +14,7 @@ export function isObject(value: Value | undefined): value is Props {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function isMarked(value: Value, signature: string): value is Props {
+function isMarked(value: Value, signature: string): boolean {
   return isObject(value) && value[SIGNATURE] === signature;
 }
 
