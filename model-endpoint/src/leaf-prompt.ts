@@ -31,9 +31,9 @@ function field(prompt: string, label: RegExp): string | undefined {
  * harnesses use. Undefined when one of the three is missing, i.e. when this is not a review task.
  */
 export function parseLeafPrompt(prompt: string): LeafTask | undefined {
-  const itemId = field(prompt, /^\W*item[ _]?id\W*:/im) ?? field(prompt, /\bitem[ _]id\b(?:\s+is)?\s*[:=]?(?=\s*["'`])/i);
-  const file = field(prompt, /^\W*(?:file|path)\W*:/im) ?? /(?:^|[\s"'`(])(\/[^\s"'`),;]+)/.exec(prompt)?.[1];
-  const pattern = field(prompt, /^\W*pattern\W*:/im) ?? field(prompt, /\bpattern\b(?:\s+is)?\s*[:=]?(?=\s*["'`])/i);
+  const itemId = field(prompt, /^\W*item[ _]?id\W*:\**/im) ?? field(prompt, /\bitem[ _]id\b(?:\s+is)?\s*[:=]?(?=\s*["'`])/i);
+  const file = field(prompt, /^\W*(?:file|path)\W*:\**/im) ?? /(?:^|[\s"'`(])(\/[^\s"'`),;]+)/.exec(prompt)?.[1];
+  const pattern = field(prompt, /^\W*pattern\W*:\**/im) ?? field(prompt, /\bpattern\b(?:\s+is)?\s*[:=]?(?=\s*["'`])/i);
   if (!itemId || !file || !pattern) return undefined;
   return { itemId, file, pattern, approval: /\brequest_approval\b/.test(prompt) };
 }

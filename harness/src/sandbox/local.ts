@@ -50,7 +50,9 @@ export class LocalTransport implements SandboxTransport {
     const any = AbortSignal.any(limit ? [...signals, limit] : signals);
     return new Promise((resolve, reject) => {
       if (any.aborted) return reject(new TransportError("aborted", "aborted", { execId }));
-      const child = spawn("bash", ["-c", command], { cwd: this.root, detached: true, env: { PATH: process.env.PATH, HOME: this.root, LANG: "C.UTF-8" } });
+      // SHLVL: a first-level bash whose stdin is a socket, as node's pipes are, reads ~/.bashrc.
+      const env = { PATH: process.env.PATH, HOME: this.root, LANG: "C.UTF-8", SHLVL: "1" };
+      const child = spawn("bash", ["-c", command], { cwd: this.root, detached: true, env });
       const streams = (["stdout", "stderr"] as StreamName[]).map((name) => {
         const kept = new Capped(outputCap, (chunk) => void onData?.(chunk, name));
         child[name as "stdout" | "stderr"].on("data", (chunk: Buffer) => kept.push(chunk));
