@@ -1,7 +1,7 @@
 // For tests only: an honest world in memory, every part of which a test can replace by a lie.
 import { Duplex } from "node:stream";
 import { parseInput, type ProofInput } from "./input";
-import type { ArmState, ExecOutput, HttpAnswer, Inspected, World } from "./ports";
+import type { ArmState, ExecOutput, HttpAnswer, Inspected, ModelProbe, World } from "./ports";
 
 export const ALPINE = `NAME="Alpine Linux"\nID=alpine\nVERSION_ID=3.20.3\nPRETTY_NAME="Alpine Linux v3.20"\nHOME_URL="https://alpinelinux.org/"\n`;
 export const RED_HAT = `NAME="Red Hat Enterprise Linux"\nVERSION="9.8 (Plow)"\nID="rhel"\nVERSION_ID="9.8"\nPRETTY_NAME="Red Hat Enterprise Linux 9.8 (Plow)"\n`;
@@ -9,6 +9,7 @@ export const DEBIAN_12 = `PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\nNAME="De
 export const DEBIAN_13 = DEBIAN_12.replaceAll("12", "13").replaceAll("bookworm", "trixie");
 
 export const TOKEN = "0123456789abcdef0123456789abcdef";
+export const MODEL_URL = "http://model-endpoint.default.svc:8080/v1/models";
 const IMAGE_ENV = ["PATH=/usr/bin:/bin", "container=oci"];
 
 export function testInput(change: Record<string, unknown> = {}): ProofInput {
@@ -20,7 +21,7 @@ export function testInput(change: Record<string, unknown> = {}): ProofInput {
     poolSelector: "pool=default",
     remoteSelector: "pool=remote-only",
     worker: { container: "dialout-worker", id: "sbx-laptop-demo" },
-    model: { label: "scripted-1 (a script, not a model)", scripted: true, url: "http://model-endpoint:8080" },
+    model: { label: "scripted-1 (a script, not a model)", scripted: true },
     ...change,
   });
 }
@@ -47,7 +48,7 @@ export class FakeWorld {
     "arm-remote": arm({ KAGENTI_SANDBOX_POOL_SELECTOR: "pool=remote-only", SH_REMOTE_SANDBOX: "1" }),
     "arm-miswired": arm({ KAGENTI_SANDBOX_POOL_SELECTOR: "pool=default", SH_REMOTE_SANDBOX: "1" }),
   };
-  model: () => Promise<HttpAnswer> = async () => ({ status: 200, body: "{}", elapsedMs: 1 });
+  model: () => Promise<ModelProbe> = async () => ({ url: MODEL_URL, status: 200 });
   container: Inspected | undefined = {
     Id: "c0ffee".repeat(10),
     Image: "sha256:1",
@@ -119,7 +120,7 @@ export class FakeWorld {
         exists: async (keys) => keys.filter((k) => this.keys.has(k)).length,
         close: async () => {},
       },
-      model: { url: "http://model-endpoint:8080", probe: () => this.model() },
+      model: { probe: () => this.model() },
       worker: {
         inspect: async () => this.container && { parsed: this.container, raw: JSON.stringify(this.container) },
         imageEnv: async () => IMAGE_ENV,

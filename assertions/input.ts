@@ -27,18 +27,8 @@ export const ProofInput = z.object({
   relay: z.object({ service: name, execPort: port, secret: name }).default({ service: "sandbox-relay", execPort: 8444, secret: "sh-relay-token" }),
   /** Fixed patterns; each one left out is chosen from the two os-release files. */
   patterns: z.object({ pods: optionalText, remote: optionalText }).default({ pods: undefined, remote: undefined }),
-  model: z.object({
-    /** Shown wherever a verdict is. */
-    label: z.string().min(1),
-    scripted: z.boolean(),
-    kind: z.enum(["scripted", "anthropic", "openai-compatible", "ollama"]).default("scripted"),
-    /** As the cluster reaches it. Names in the cluster are reached through it, others from this machine. */
-    url: z.url({ protocol: /^https?$/ }),
-    /** Passed in the request to the harness; its own default when left out. */
-    name: optionalText,
-    /** Secret with `api-key` / `auth-token`. */
-    secret: name.default("llm-credentials"),
-  }),
+  /** `label` is shown wherever a verdict is; address and credentials are those of the harness itself. */
+  model: z.object({ label: z.string().min(1), scripted: z.boolean() }),
 });
 export type ProofInput = z.infer<typeof ProofInput>;
 

@@ -26,11 +26,7 @@ export const sessionKeys = (q: Prepared) => [`session:${q.sessionId}`, `leaf:res
 
 /** Asks one leaf through the arm's own service. Rejects only when no HTTP answer came back. */
 export async function ask(world: World, input: ProofInput, q: Prepared): Promise<LeafAnswer> {
-  const body = {
-    sessionId: q.sessionId,
-    item: { item_id: q.itemId, file: q.file, pattern: q.pattern },
-    ...(input.model.name ? { model: input.model.name } : {}),
-  };
+  const body = { sessionId: q.sessionId, item: { item_id: q.itemId, file: q.file, pattern: q.pattern } };
   return readAnswer(await world.harness.run(input.arms[q.arm], body));
 }
 

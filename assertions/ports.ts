@@ -34,7 +34,7 @@ export interface ClusterPort {
   readonly server: string;
   version(): Promise<string>;
   runningPods(selector: string): Promise<PodRef[]>;
-  exec(pod: string, command: readonly string[]): Promise<ExecOutput>;
+  exec(pod: string, command: readonly string[], container?: string): Promise<ExecOutput>;
   /** Decoded values of a Secret; undefined when there is none of that name. */
   secret(name: string): Promise<Record<string, string> | undefined>;
   arm(name: string): Promise<ArmState>;
@@ -63,10 +63,16 @@ export interface StorePort {
   close(): Promise<void>;
 }
 
+/** What came of asking the model's endpoint for something that costs nothing. Either `status` or `error` is there. */
+export interface ModelProbe {
+  url: string;
+  status?: number;
+  error?: string;
+}
+
 export interface ModelPort {
-  /** For messages. */
-  readonly url: string;
-  probe(): Promise<HttpAnswer>;
+  /** Asks from where the harness stands, with its address and credentials. Rejects when there was no way to ask. */
+  probe(): Promise<ModelProbe>;
 }
 
 /** The parts of `docker inspect` that the proof reads. */

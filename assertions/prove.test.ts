@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DEBIAN_12, DEBIAN_13, FakeWorld, RED_HAT, TOKEN, testInput, type RunBody } from "./fakes";
+import { DEBIAN_12, DEBIAN_13, FakeWorld, MODEL_URL, RED_HAT, TOKEN, testInput, type RunBody } from "./fakes";
 import { proofPlan } from "./plan";
 import type { World } from "./ports";
 import { prove } from "./prove";
@@ -60,9 +60,9 @@ describe("an honest world", () => {
 });
 
 /** Replaces an arm's answer by `lie`. */
-const lie = (armName: string, make: (honest: Record<string, never>, body: RunBody, f: FakeWorld) => unknown) => (f: FakeWorld) => {
+const lie = (armName: string, make: (honest: Record<string, unknown>, body: RunBody, f: FakeWorld) => unknown) => (f: FakeWorld) => {
   const honest = f.answer.bind(f);
-  f.answer = (a, body) => (a === armName ? make(honest(a, body) as Record<string, never>, body, f) : honest(a, body)) as Record<string, unknown>;
+  f.answer = (a, body) => (a === armName ? make(honest(a, body) as Record<string, unknown>, body, f) : honest(a, body)) as Record<string, unknown>;
 };
 const flagged = (body: RunBody, reason: string, sandbox: unknown) => ({ status: "done", verdict: { item_id: body.item.item_id, verdict: "FLAGGED", reason }, sandbox });
 const onWorker = { kind: "remote", name: "sbx-laptop-demo" };
@@ -71,9 +71,9 @@ const onWorker = { kind: "remote", name: "sbx-laptop-demo" };
 const mutations: [what: string, change: (f: FakeWorld) => void, noticed: string[], wrap?: (w: World, f: FakeWorld) => void][] = [
   ["the cluster does not answer", () => {}, ["cluster-answers"], (w) => (w.cluster.version = async () => Promise.reject(new Error("connect ECONNREFUSED 127.0.0.1:6443")))],
   ["the relay's Secret is missing", () => {}, ["cluster-answers"], (w) => (w.cluster.secret = async () => undefined)],
-  ["the model refuses the key", (f) => (f.model = async () => ({ status: 401, body: "", elapsedMs: 1 })), ["model-answers"]],
-  ["the model is out of order", (f) => (f.model = async () => ({ status: 503, body: "", elapsedMs: 1 })), ["model-answers"]],
-  ["the model is unreachable", (f) => (f.model = async () => Promise.reject(new Error("getaddrinfo ENOTFOUND"))), ["model-answers"]],
+  ["the model refuses the key", (f) => (f.model = async () => ({ url: MODEL_URL, status: 401 })), ["model-answers"]],
+  ["the model is out of order", (f) => (f.model = async () => ({ url: MODEL_URL, status: 503 })), ["model-answers"]],
+  ["the model is unreachable", (f) => (f.model = async () => ({ url: MODEL_URL, error: "getaddrinfo ENOTFOUND" })), ["model-answers"]],
   ["the worker's container is gone", (f) => (f.container = undefined), ["worker-running"]],
   ["the worker's container is stopped", (f) => (f.container!.State = { Running: false, Status: "exited" }), ["worker-running"]],
   ["the container is another worker", (f) => (f.container!.Config.Env![0] = "SANDBOX_ID=sbx-other"), ["worker-running"]],
@@ -137,9 +137,9 @@ describe("a broken or lying world turns the proof red", () => {
   });
 
   it("tells a model that refuses from a cluster that does not answer, with URL and status", async () => {
-    const { outcome } = await proveIn((f) => (f.model = async () => ({ status: 403, body: "", elapsedMs: 1 })));
+    const { outcome } = await proveIn((f) => (f.model = async () => ({ url: MODEL_URL, status: 403 })));
     expect(outcome.evidence[0]!.ok).toBe(true);
-    expect(outcome.message).toMatch(/http:\/\/model-endpoint:8080: HTTP 403 \(the model endpoint refuses/);
+    expect(outcome.message).toContain(`${MODEL_URL}: HTTP 403 (the model endpoint refuses the key)`);
   });
 
   it("reports what comes after a fatal check as not run, by name", async () => {

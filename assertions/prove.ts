@@ -64,13 +64,6 @@ async function guard(ledger: Ledger, input: ProofInput, world: World): Promise<v
     const found = await world.cluster.runningPods(input.remoteSelector);
     return found.length ? wrong(`${found.length} running: ${found.map((p) => p.name).join(", ")}`) : fine("0 running pods");
   });
-  await ledger.must("harness-answers", "200 from /health of all three arms", async () => {
-    const arms = Object.values(input.arms);
-    const answers = await Promise.all(arms.map((a) => world.harness.health(a)));
-    const bad = answers.findIndex((a) => a.status !== 200);
-    const list = answers.map((a, i) => `${arms[i]} ${a.status} in ${a.elapsedMs} ms`).join(", ");
-    return bad < 0 ? fine(list) : wrong(list, `${arms[bad]} answered ${answers[bad]!.status}`);
-  });
 }
 
 async function presence(input: ProofInput, world: World) {

@@ -17,7 +17,9 @@ export async function checkEnvironment(ledger: Ledger, input: ProofInput, world:
       return wrong(`${cluster.server}: ${describe(e)}`, "the cluster is unreachable or refuses");
     }
   });
-  await ledger.must("model-answers", `${input.model.label} at ${world.model.url}`, () => modelAnswers(world));
+  await ledger.must("arms-wired", "each arm's live environment is that of its side, its newest revision ready", () => armsWired(input, world));
+  await ledger.must("harness-answers", "200 from /health of all three arms", () => harnessAnswers(input, world));
+  await ledger.must("model-answers", `${input.model.label} answers the harness`, () => modelAnswers(world));
 
   let container: { parsed: Inspected; raw: string } | undefined;
   await ledger.must("worker-running", `container ${input.worker.container} runs as worker ${input.worker.id}`, async () => {
@@ -46,21 +48,25 @@ export async function checkEnvironment(ledger: Ledger, input: ProofInput, world:
     pods = await cluster.runningPods(input.poolSelector);
     return pods.length ? fine(pods.map((p) => p.name).join(", ")) : wrong("0 running pods");
   });
-  await ledger.must("arms-wired", "each arm's live environment is that of its side, its newest revision ready", () => armsWired(input, world));
   return pods;
 }
 
 async function modelAnswers({ model }: World): Promise<Finding> {
-  let answer;
-  try {
-    answer = await model.probe();
-  } catch (e) {
-    return wrong(`${model.url}: ${describe(e)}`, "the model endpoint is unreachable; the cluster itself answers");
-  }
-  const seen = `${model.url}: HTTP ${answer.status}`;
-  if (answer.status === 401 || answer.status === 403) return wrong(seen, "the model endpoint refuses the key");
+  const { url, status, error } = await model.probe();
+  if (status === undefined) return wrong(`${url}: ${error ?? "no answer"}`, "the model endpoint is unreachable from the harness; the cluster itself answers");
+  const seen = `${url}: HTTP ${status}`;
+  if (status === 401 || status === 403) return wrong(seen, "the model endpoint refuses the key");
   // 404 and the like: an endpoint that does not list its models, but it is there.
-  return answer.status < 500 && answer.status !== 429 ? fine(seen) : wrong(seen, "the model endpoint is not able to serve");
+  return status < 500 && status !== 429 ? fine(seen) : wrong(seen, "the model endpoint is not able to serve");
+}
+
+/** A service that does not answer, told apart from a model that does not. */
+async function harnessAnswers(input: ProofInput, world: World): Promise<Finding> {
+  const arms = Object.values(input.arms);
+  const answers = await Promise.all(arms.map((a) => world.harness.health(a)));
+  const bad = answers.findIndex((a) => a.status !== 200);
+  const list = answers.map((a, i) => `${arms[i]} ${a.status} in ${a.elapsedMs} ms`).join(", ");
+  return bad < 0 ? fine(list) : wrong(list, `${arms[bad]} answered ${answers[bad]!.status}`);
 }
 
 async function armsWired(input: ProofInput, { cluster }: World): Promise<Finding> {

@@ -1,0 +1,20 @@
+import { Cluster, loadKubeConfig } from "./cluster";
+import { Container } from "./container";
+import { Harness } from "./http";
+import type { ProofInput } from "./input";
+import { Model } from "./model";
+import type { World } from "./ports";
+import { Store } from "./store";
+
+/** The real world of an input. Throws SettingError on an unusable kubeconfig; connects to nothing yet. Close its store. */
+export function realWorld(input: ProofInput): World {
+  const { namespace, redis } = input;
+  const cluster = new Cluster(loadKubeConfig(input.kubeconfig, input.context), namespace);
+  return {
+    cluster,
+    harness: new Harness(cluster, input),
+    store: new Store(() => cluster.connect({ namespace, service: redis.service, port: redis.port }), redis.password),
+    model: new Model(cluster, input),
+    worker: new Container(input.worker.container),
+  };
+}
