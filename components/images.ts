@@ -1,0 +1,89 @@
+import path from "node:path";
+import * as command from "@pulumi/command";
+import * as docker from "@pulumi/docker";
+import * as pulumi from "@pulumi/pulumi";
+import { type Cluster } from "./cluster";
+import { contentHash } from "./content-hash";
+import { type Settings } from "./settings";
+import { root } from "./versions";
+
+export type ImageName = "relay" | "harness" | "model-endpoint" | "pool" | "worker";
+
+interface Recipe {
+  /** Folder with the Dockerfile, from the project's root. */
+  readonly context: string;
+  readonly buildArgs: Record<string, string>;
+}
+
+/** What our images are built from. */
+export function recipes(s: Pick<Settings, "runtimeImage" | "kubectlImage" | "poolImage" | "workerImage">): Record<ImageName, Recipe> {
+  return {
+    relay: { context: "relay", buildArgs: { BASE_IMAGE: s.runtimeImage } },
+    harness: { context: "harness", buildArgs: { BASE_IMAGE: s.runtimeImage, KUBECTL_IMAGE: s.kubectlImage } },
+    "model-endpoint": { context: "model-endpoint", buildArgs: { BASE_IMAGE: s.runtimeImage } },
+    pool: { context: "deploy/images/pool", buildArgs: { BASE_IMAGE: s.poolImage } },
+    worker: { context: "remote-worker", buildArgs: { BASE_IMAGE: s.workerImage } },
+  };
+}
+
+/** `dev.local` is a name that Knative does not try to resolve in a registry. */
+export const reference = (name: ImageName, hash: string) => `dev.local/dialout-${name}:${hash}`;
+
+export interface ImagesArgs {
+  cluster: Cluster;
+  settings: Settings;
+  /** Images of the local engine that the cluster needs and cannot pull: reference to id. */
+  preload: Readonly<Record<string, string>>;
+}
+
+/**
+ * Our five images, built in the local Docker engine and named by their content; those that run in an owned cluster are copied into
+ * its node. All references are known before anything is built, so previews show them.
+ */
+export class Images extends pulumi.ComponentResource {
+  /** Reference by name. */
+  readonly refs: Record<ImageName, string>;
+  /** Id of the worker's image in the local engine. */
+  readonly workerId: pulumi.Output<string>;
+  /** Done when the images are in the owned cluster; empty in a cluster that is not ours, which pulls them. */
+  readonly loaded: pulumi.Resource[] = [];
+
+  constructor(name: string, args: ImagesArgs, opts?: pulumi.ComponentResourceOptions) {
+    super("dialout:images:Images", name, {}, opts);
+    const { cluster } = args;
+    const built = Object.entries(recipes(args.settings)).map(([image, recipe]) => this.build(image as ImageName, recipe));
+    this.refs = Object.fromEntries(built.map((b) => [b.image, b.ref])) as Record<ImageName, string>;
+    this.workerId = built.find((b) => b.image === "worker")!.resource.imageId;
+
+    if (cluster.node) this.loaded.push(this.load(cluster, built.filter((b) => b.image !== "worker"), args.preload));
+    this.registerOutputs();
+  }
+
+  private build(image: ImageName, recipe: Recipe) {
+    const context = path.join(root, recipe.context);
+    const ref = reference(image, contentHash(context, recipe.buildArgs));
+    const resource = new docker.RemoteImage(`image-${image}`, {
+      name: ref,
+      // A relative path: where the checkout lies is no property of the image.
+      build: { context: recipe.context, buildArgs: recipe.buildArgs, labels: { "dev.dialout.stack": pulumi.getStack() } },
+      forceRemove: false,
+    }, { parent: this, customTimeouts: { create: "20m" } });
+    return { image, ref, resource };
+  }
+
+  /** In one step: layers that several images share are then copied once. */
+  private load(cluster: Cluster, ours: { ref: string; resource: pulumi.Resource }[], preload: Readonly<Record<string, string>>): pulumi.Resource {
+    return new command.local.Command("images-load", {
+      create: "node components/scripts/load-images.mjs",
+      environment: {
+        NODE: cluster.node!,
+        IMAGES: JSON.stringify([...Object.keys(preload), ...ours.map((o) => o.ref)].sort()),
+        // Ours are named by their content; these may change under their name.
+        PRELOAD_IDS: JSON.stringify(Object.values(preload).sort()),
+      },
+      triggers: [cluster.identity],
+      logging: command.local.Logging.Stderr,
+      addPreviousOutputInEnv: false,
+    }, { parent: this, dependsOn: [cluster.owned!, ...ours.map((o) => o.resource)], deletedWith: cluster.owned!, customTimeouts: { create: "15m" } });
+  }
+}

@@ -1,0 +1,34 @@
+/** Any Kubernetes object, as YAML or JSON has it. Objects are treated as values: functions return changed copies. */
+export interface KubeObject {
+  apiVersion: string;
+  kind: string;
+  metadata: { name: string; namespace?: string; labels?: Record<string, string>; annotations?: Record<string, string> };
+  spec?: unknown;
+  data?: Record<string, string>;
+  [field: string]: unknown;
+}
+
+export interface Container {
+  name: string;
+  image: string;
+  resources?: { requests?: Record<string, string>; limits?: Record<string, string> };
+  [field: string]: unknown;
+}
+
+interface WithTemplate {
+  replicas?: number;
+  strategy?: unknown;
+  template: { spec: { containers: Container[]; [field: string]: unknown }; [field: string]: unknown };
+  [field: string]: unknown;
+}
+
+/** The spec of a Deployment (or of what has the same shape), typed as far as we touch it. */
+export function workload(o: KubeObject): WithTemplate {
+  return o.spec as WithTemplate;
+}
+
+/** CPU quantity in thousandths: "100m" is 100, "1" is 1000. */
+export function millicores(quantity: string | undefined): number {
+  if (!quantity) return 0;
+  return quantity.endsWith("m") ? Number(quantity.slice(0, -1)) : Number(quantity) * 1000;
+}

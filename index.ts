@@ -1,0 +1,44 @@
+// The plot: a cluster with an agent harness in it, a worker outside that only dials out, and the proof that the harness's tool calls
+// can run there. Every component says in its own file why it is as it is.
+import { Extras } from "./components/extras";
+import { Harness } from "./components/harness";
+import { HostWorker } from "./components/host-worker";
+import { Images } from "./components/images";
+import { Knative } from "./components/knative";
+import { ModelEndpoint } from "./components/model-endpoint";
+import { Namespace } from "./components/namespace";
+import { NetworkPolicies } from "./components/network-policies";
+import { openCluster, prepare } from "./components/plan";
+import { Redis } from "./components/redis";
+import { Relay } from "./components/relay";
+import { SandboxPool } from "./components/sandbox-pool";
+import { Secrets } from "./components/secrets";
+import { openTunnel } from "./components/tunnel";
+
+export = async () => {
+  const { settings, modelApiKey, place, model, ingress, knative: install, extras, preload } = await prepare();
+
+  const cluster = openCluster(settings);
+  const images = new Images("images", { cluster, settings, preload });
+  const { ready: namespace } = new Namespace("namespace", { cluster, namespace: place.namespace });
+  const knative = new Knative("knative", { cluster, install, ingress, namespace: place.namespace, after: images.loaded });
+  new Extras("extras", { cluster, objects: extras, after: images.loaded });
+  new NetworkPolicies("policies", { cluster, place, model, after: namespace });
+
+  const secrets = new Secrets("secrets", { cluster, place, model, modelApiKey, after: namespace });
+  const redis = new Redis("redis", { cluster, place, image: settings.redisImage, after: [...namespace, ...images.loaded] });
+  const relay = new Relay("relay", { cluster, place, image: images.refs.relay, nodePort: settings.tunnel === "network", after: [...images.loaded, ...secrets.ready, ...redis.ready] });
+  const pool = new SandboxPool("pool", { cluster, place, image: images.refs.pool, replicas: settings.poolReplicas, after: [...namespace, ...images.loaded] });
+  const endpoint = new ModelEndpoint("model", { cluster, place, model, image: images.refs["model-endpoint"], after: [...namespace, ...images.loaded] });
+  const harness = new Harness("harness", { cluster, place, image: images.refs.harness, model, transport: settings.transport, after: [knative.ready, ...images.loaded, ...secrets.ready, ...redis.ready] });
+
+  const tunnel = openTunnel(settings, cluster);
+  const worker = new HostWorker("host-worker", { container: settings.workerContainer, id: settings.workerId, image: images.workerId, capacity: settings.workerCapacity, token: secrets.workerToken, tunnel, network: cluster.network, after: relay.ready });
+
+  return {
+    transport: settings.transport,
+    tunnel,
+    model: model.label,
+    kubeconfig: cluster.kubeconfig,
+  };
+};
