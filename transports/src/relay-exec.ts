@@ -2,10 +2,11 @@ import { Backoff, delay } from "@dialout/common";
 import { Exec, type End } from "@dialout/proto";
 import { status, type CallOptions, type ServiceError } from "@grpc/grpc-js";
 import { randomUUID } from "node:crypto";
-import { neverStarted, TransportError, unverified, type TransportErrorCode } from "./errors";
+import { neverStarted, TransportError, unverified } from "./errors";
 import { requestIds } from "./ids";
 import { Intake } from "./intake";
 import type { Limits } from "./options";
+import { makeResult, STOP_ABORTED, stopTimeout, Timers, withIds, type Stop } from "./outcome";
 import { listen, type Ending } from "./relay-delivery";
 import { fromExecError, fromStatus, type Failure, type Where } from "./relay-failure";
 import type { Peer, RelayLink } from "./relay-link";
@@ -24,9 +25,6 @@ export interface RelayTiming {
   /** A command that goes on past its output cap is aborted after this time. */
   floodMs: number;
 }
-
-/** Why the command has to end: an error to reject with, the listener's own error, or a flood (its cut output is the result). */
-export type Stop = { code: TransportErrorCode; message: string } | { code: "flood" } | { code: "listener"; cause: unknown };
 
 export interface ExecDeps {
   link: RelayLink;
@@ -47,7 +45,7 @@ export class RelayExec {
   private readonly intake: Intake;
   private readonly halt = new AbortController();
   private readonly stopping = new AbortController();
-  private readonly timers = new Set<NodeJS.Timeout>();
+  private readonly timers = new Timers();
   private stopped: Stop | undefined;
   private deliveries = 0;
   /** As told to the worker: the deliveries that a worker may have seen. */
@@ -59,7 +57,7 @@ export class RelayExec {
 
   constructor(private readonly deps: ExecDeps, private readonly command: string, private readonly options: ExecOptions, private readonly limits: Limits) {
     this.intake = new Intake(limits.cap, options.onData, {
-      flooded: () => this.after(deps.timing.floodMs, () => this.stop({ code: "flood" })),
+      flooded: () => this.timers.after(deps.timing.floodMs, () => this.stop({ code: "flood" })),
       lost: (message) => this.stop({ code: "output_lost", message }),
       listenerFailed: (cause) => this.stop({ code: "listener", cause }),
     });
@@ -68,16 +66,16 @@ export class RelayExec {
   async run(): Promise<ExecResult> {
     const { signal } = this.options;
     const { timeout } = this.limits;
-    const onAbort = () => this.stop({ code: "aborted", message: "aborted" });
+    const onAbort = () => this.stop(STOP_ABORTED);
     signal?.addEventListener("abort", onAbort, { once: true });
     if (signal?.aborted) onAbort();
-    if (timeout > 0) this.after(timeout * 1000 + this.deps.timing.slackMs, () => this.stop({ code: "timeout", message: `timeout:${timeout}` }));
+    if (timeout > 0) this.timers.after(timeout * 1000 + this.deps.timing.slackMs, () => this.stop(stopTimeout(timeout)));
     try {
       return await this.deliverUntilKnown();
     } finally {
       this.done = true;
       signal?.removeEventListener("abort", onAbort);
-      for (const timer of this.timers) clearTimeout(timer);
+      this.timers.clear();
     }
   }
 
@@ -85,11 +83,11 @@ export class RelayExec {
   stop(why: Stop): void {
     if (this.stopped || this.done) return;
     this.stopped = why;
-    this.intake.mute();
+    this.intake.flow.mute();
     this.stopping.abort();
     if (this.deliveries === 0) return this.halt.abort();
     void this.sendAbort(performance.now() + this.deps.timing.abortWaitMs);
-    this.after(this.deps.timing.abortWaitMs, () => this.halt.abort());
+    this.timers.after(this.deps.timing.abortWaitMs, () => this.halt.abort());
   }
 
   private async deliverUntilKnown(): Promise<ExecResult> {
@@ -129,7 +127,7 @@ export class RelayExec {
     this.delivery++;
     const call = link.exec(this.message(peer), this.callOptions(peer));
     const ending = await listen(call, { accepted: () => this.onAccepted(), chunk: (c) => this.onChunk(c, peer.extended) }, this.halt.signal);
-    await this.intake.idle();
+    await this.intake.flow.idle();
     return this.conclude(ending, peer);
   }
 
@@ -175,7 +173,7 @@ export class RelayExec {
     if (this.stopped) return this.stoppedResult(end.kill, end);
     const missing = this.intake.finish(end, peer.extended);
     if (missing) throw this.failed(new TransportError("output_lost", missing));
-    await this.intake.idle();
+    await this.intake.flow.idle();
     if (this.stopped) return this.stoppedResult(end.kill, end);
     return this.result(end.exitCode < 0 ? null : end.exitCode, end.kill, end.replayed);
   }
@@ -196,23 +194,13 @@ export class RelayExec {
 
   private failed(e: TransportError, kill?: KillReport): TransportError {
     // The worker rounds a fraction up; the caller is told the number it asked for.
-    const message = e.code === "timeout" ? `timeout:${this.limits.timeout}` : e.message;
-    return new TransportError(e.code, message, { kill: e.kill ?? kill, retryable: e.retryable, execId: this.execId, deliveries: this.deliveries });
+    const shown = e.code === "timeout" ? new TransportError(e.code, `timeout:${this.limits.timeout}`, { kill: e.kill }) : e;
+    return withIds(shown, { execId: this.execId, deliveries: this.deliveries }, kill);
   }
 
-  private result(exitCode: number | null, kill?: KillReport, replayed = false): ExecResult {
-    const { stdout, stderr } = this.intake.output;
-    return {
-      stdout: stdout.result(),
-      stderr: stderr.result(),
-      exitCode: stdout.truncated ? null : exitCode,
-      truncated: stdout.truncated,
-      stderrTruncated: stderr.truncated,
-      ...(kill ? { kill } : {}),
-      ...(replayed ? { replayed } : {}),
-      deliveries: this.deliveries,
-      execId: this.execId,
-    };
+  private result(exitCode: number | null, kill?: KillReport, replayed?: boolean): ExecResult {
+    const { execId, deliveries } = this;
+    return makeResult(this.intake.flow.output, exitCode, { kill, replayed, execId, deliveries });
   }
 
   private message(peer: Peer): Exec {
@@ -244,13 +232,5 @@ export class RelayExec {
       if (await this.deps.link.abort(this.reqId, this.execId, until - performance.now())) return;
       await delay(ABORT_RETRY_MS, this.halt.signal);
     }
-  }
-
-  private after(ms: number, act: () => void): void {
-    const timer = setTimeout(() => {
-      this.timers.delete(timer);
-      act();
-    }, ms);
-    this.timers.add(timer);
   }
 }

@@ -1,5 +1,6 @@
 import { neverStarted, TransportError } from "./errors";
 import { limitsOf } from "./options";
+import { STOP_CLOSED } from "./outcome";
 import { RelayExec, type RelayTiming } from "./relay-exec";
 import { RelayLink, type RelayTls } from "./relay-link";
 import type { ExecOptions, ExecResult, SandboxTransport } from "./types";
@@ -60,7 +61,7 @@ export class GrpcRelayTransport implements SandboxTransport {
   }
 
   private async shutDown(): Promise<void> {
-    for (const exec of this.running.keys()) exec.stop({ code: "closed", message: "the transport was closed" });
+    for (const exec of this.running.keys()) exec.stop(STOP_CLOSED);
     await Promise.allSettled(this.running.values());
     this.link.close();
   }
