@@ -117,6 +117,18 @@ export class ScriptedExec {
     stream.on("error", () => undefined);
   }
 
+  /** Reads one event and then no more, until `resume`. (A grpc-js stream that is never read at all does not push back.) */
+  stall(): void {
+    this.stream.on("data", this.takeOne);
+  }
+
+  private readonly takeOne = () => this.stream.pause();
+
+  resume(onEvent: (event: NonNullable<ExecEvent["event"]>) => void): void {
+    this.stream.off("data", this.takeOne);
+    this.stream.on("data", (e: ExecEvent) => e.event && onEvent(e.event)).resume();
+  }
+
   done(ms?: number): Promise<StatusObject> {
     return until("the exec call ends", () => this.status, ms);
   }
