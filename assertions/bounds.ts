@@ -10,3 +10,19 @@ export async function within<T>(ms: number, what: string, work: Promise<T>): Pro
     clearTimeout(timer);
   }
 }
+
+/** Asks until the answer is yes; rejects with `what` after `ms`, or with what the last question died of. */
+export async function until(what: string, ms: number, yes: () => Promise<boolean>): Promise<void> {
+  const end = Date.now() + ms;
+  let last: unknown;
+  for (;;) {
+    try {
+      if (await yes()) return;
+      last = undefined;
+    } catch (e) {
+      last = e;
+    }
+    if (Date.now() > end) throw new Error(`not within ${ms / 1000} s: ${what}${last ? ` (${(last as Error).message})` : ""}`);
+    await new Promise((r) => setTimeout(r, 200));
+  }
+}

@@ -1,6 +1,6 @@
 // The cluster, through its API server and nothing else: no kubectl, no port on this machine.
 import { ApiException, CoreV1Api, CustomObjectsApi, KubeConfig, VersionApi, type V1Pod, type V1Service } from "@kubernetes/client-node";
-import { SettingError } from "@dialout/common";
+import { delay, SettingError } from "@dialout/common";
 import { within } from "./bounds";
 import { describe } from "./evidence";
 import { KubeSockets } from "./kube-sockets";
@@ -9,6 +9,7 @@ import type { ArmState, ClusterPort, ExecOutput, PodRef, Target } from "./ports"
 
 const QUERY_MS = 20_000;
 const EXEC_MS = 30_000;
+const RESTART_MS = 90_000;
 
 /** Throws SettingError when the text is no kubeconfig or the context is not in it; the text is never shown. */
 export function loadKubeConfig(text: string, context?: string): KubeConfig {
@@ -69,12 +70,27 @@ export class Cluster implements ClusterPort {
   async connect(target: Target): Promise<PodStream> {
     const { namespace, service } = target;
     const found = await this.ask(`Service ${namespace}/${service}`, this.core.readNamespacedService({ name: service, namespace }));
-    const selector = Object.entries(found.spec?.selector ?? {}).map(([k, v]) => `${k}=${v}`).join(",");
+    const selector = selectorOf(found);
     if (!selector) throw new Error(`Service ${namespace}/${service} selects no pods, so nothing can be forwarded to`);
     const pod = (await this.podsOf(namespace, selector)).find(isReady);
     if (!pod) throw new Error(`Service ${namespace}/${service} has no ready pod`);
     const { name, ports } = podRef(pod);
     return this.sockets.forward(namespace, name, targetPort(found, target.port, ports));
+  }
+
+  /** Deletes the pods behind a Service of ours and resolves when others are ready. For the demonstrations; the proof only looks. */
+  async restart(service: string): Promise<void> {
+    const namespace = this.namespace;
+    const found = await this.ask(`Service ${service}`, this.core.readNamespacedService({ name: service, namespace }));
+    const selector = selectorOf(found);
+    const old = new Set((await this.podsOf(namespace, selector)).map((p) => p.metadata!.uid));
+    for (const p of await this.podsOf(namespace, selector)) await this.ask(`deleting ${p.metadata!.name}`, this.core.deleteNamespacedPod({ name: p.metadata!.name!, namespace }));
+    const end = Date.now() + RESTART_MS;
+    for (;;) {
+      if ((await this.podsOf(namespace, selector)).some((p) => isReady(p) && !old.has(p.metadata!.uid))) return;
+      if (Date.now() > end) throw new Error(`no new pod of ${service} was ready within ${RESTART_MS / 1000} s`);
+      await delay(250);
+    }
   }
 
   private async podsOf(namespace: string, labelSelector: string): Promise<V1Pod[]> {
@@ -107,6 +123,7 @@ function statusText(body: unknown): string {
   }
 }
 
+const selectorOf = (s: V1Service) => Object.entries(s.spec?.selector ?? {}).map(([k, v]) => `${k}=${v}`).join(",");
 const isReady = (p: V1Pod) => p.status?.conditions?.some((c) => c.type === "Ready" && c.status === "True") ?? false;
 
 function podRef(p: V1Pod): PodRef {

@@ -1,12 +1,14 @@
 // Entry of the bundle assertions/dist/run.cjs: what the dynamic provider imports, and a command for use without Pulumi.
 import { SettingError } from "@dialout/common";
 import { createHash } from "node:crypto";
+import { realpathSync } from "node:fs";
 import { cli } from "./cli";
 import { describe, type Outcome } from "./evidence";
 import { parseInput } from "./input";
 import { prove } from "./prove";
-import { vignettes } from "./vignettes";
-import { realWorld } from "./world";
+import { realStage } from "./stage";
+import { demonstrate } from "./vignettes";
+import { realCluster, realWorld } from "./world";
 
 export type Kind = "prove" | "vignettes";
 
@@ -15,7 +17,13 @@ export async function run(kind: Kind, raw: unknown, progress?: (check: string) =
   const input = parseInput(raw);
   const world = realWorld(input);
   try {
-    return await (kind === "prove" ? prove : vignettes)(input, world, progress);
+    if (kind === "prove") return await prove(input, world, progress);
+    const stage = await realStage(input, realCluster(input));
+    try {
+      return await demonstrate(input, { stage, store: world.store }, progress);
+    } finally {
+      await stage.close();
+    }
   } finally {
     await world.store.close();
   }
@@ -31,8 +39,9 @@ export interface Outs extends Outcome {
 export async function outputs(kind: Kind, props: Record<string, unknown>): Promise<Outs> {
   const inputs = digest(props);
   try {
-    // The engine shows this as the resource's status while it runs.
-    return { ...(await run(kind, props, (check) => console.log(`${kind}: ${check}`))), inputs };
+    // The engine shows what is printed. The proof takes seconds; the demonstrations take minutes.
+    const progress = kind === "vignettes" ? (check: string) => console.log(`vignettes: ${check}`) : undefined;
+    return { ...(await run(kind, props, progress)), inputs };
   } catch (e) {
     const check = e instanceof SettingError ? "input" : "proof";
     const evidence = [{ check, expected: "to run to its end", seen: describe(e), ok: false }];
@@ -56,4 +65,5 @@ export function digest(props: Record<string, unknown>): string {
   return createHash("sha256").update(JSON.stringify(canonical(props))).digest("hex");
 }
 
-if (require.main === module) void cli(process.argv.slice(2), run);
+// Not `require.main === module`: that is true as well for what code evaluated from a string imports, as a dynamic provider is.
+if (process.argv[1] && realpathSync(process.argv[1]) === __filename) void cli(process.argv.slice(2), run);

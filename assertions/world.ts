@@ -6,10 +6,12 @@ import { Model } from "./model";
 import type { World } from "./ports";
 import { Store } from "./store";
 
+export const realCluster = (input: ProofInput): Cluster => new Cluster(loadKubeConfig(input.kubeconfig, input.context), input.namespace);
+
 /** The real world of an input. Throws SettingError on an unusable kubeconfig; connects to nothing yet. Close its store. */
 export function realWorld(input: ProofInput): World {
   const { namespace, redis } = input;
-  const cluster = new Cluster(loadKubeConfig(input.kubeconfig, input.context), namespace);
+  const cluster = realCluster(input);
   return {
     cluster,
     harness: new Harness(cluster, input),
