@@ -43,8 +43,8 @@ export class LocalCommand implements Resource {
     return { id, outputs: await run(inputs.create, inputs, {}, call) };
   }
 
-  read(_id: string, state: Props): Promise<Props> {
-    return Promise.resolve(state);
+  read(id: string, state: Props): Promise<{ id: string; outputs: Props }> {
+    return Promise.resolve({ id, outputs: state });
   }
 
   async update(_id: string, olds: Props, news: Props, call: Call): Promise<Props> {

@@ -31,7 +31,7 @@ export function mustDeleteFirst(fields: Fields, olds: Props, news: Props): boole
 }
 
 function diffValue(field: Field, old: Value | undefined, wanted: Value | undefined, path: string, inherited: boolean): Change[] {
-  const replace = inherited || field.replace === true;
+  const replace = field.replace ?? inherited;
   const change = (kind: Kind, at = path): Change[] => [{ path: at, kind, replace }];
   if (wanted === undefined || wanted === null) {
     return field.computed || field.emptyIsUnset || isEmpty(old) ? [] : change("delete");

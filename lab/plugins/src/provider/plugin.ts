@@ -21,7 +21,7 @@ export interface Resource {
   plan(inputs: Props, olds?: Props): Props;
   create(inputs: Props, call: Call): Promise<{ id: string; outputs: Props }>;
   /** Undefined when it is gone. */
-  read(id: string, state: Props, inputs: Props, call: Call): Promise<Props | undefined>;
+  read(id: string, state: Props, inputs: Props, call: Call): Promise<{ id: string; outputs: Props } | undefined>;
   update(id: string, olds: Props, news: Props, call: Call): Promise<Props>;
   delete(id: string, state: Props, call: Call): Promise<void>;
 }

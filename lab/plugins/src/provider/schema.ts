@@ -13,7 +13,7 @@ export interface Field {
   computed?: boolean;
   /** Only an output; refused as an input. */
   output?: boolean;
-  /** A change makes a new resource. Holds for everything inside as well. */
+  /** A change makes a new resource. Holds for everything inside that does not say otherwise. */
   replace?: boolean;
   default?: Value;
   /** Named after the resource with a random suffix when the program gives no name. */

@@ -121,10 +121,10 @@ export function handlers(plugin: Plugin, calls: ActiveCalls, log: EngineLog): Re
       const [state, inputs] = [toProps(request.getProperties()), toProps(request.getInputs())];
       if (Object.keys(state).length === 0) throw new UserError(`${plugin.name} stand-in: importing or looking up ${typeOf(request)} is not supported by the lab stand-in; use the genuine plugin`);
       const answer = new messages.ReadResponse();
-      const outputs = await target.read(request.getId(), state, inputs, call);
-      if (!outputs) return answer;
-      answer.setId(request.getId());
-      answer.setProperties(toStruct(outputs));
+      const found = await target.read(request.getId(), state, inputs, call);
+      if (!found) return answer;
+      answer.setId(found.id);
+      answer.setProperties(toStruct(found.outputs));
       answer.setInputs(toStruct(inputs));
       return answer;
     })),
@@ -139,7 +139,7 @@ export function handlers(plugin: Plugin, calls: ActiveCalls, log: EngineLog): Re
       return new Empty();
     })),
     cancel: reply(() => {
-      calls.cancel(new Cancelled("cancelled"));
+      void calls.cancel(new Cancelled("cancelled"));
       return new Empty();
     }),
   };

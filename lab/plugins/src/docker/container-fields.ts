@@ -1,0 +1,72 @@
+// The served properties of docker:index/container:Container, with the genuine plugin's defaults and rules for changes.
+import type { Field, Fields } from "../provider/schema";
+import { DURATION } from "./duration";
+
+const text: Field = { type: "string" };
+const duration: Field = { type: "string", default: "0s", pattern: DURATION };
+
+export const CONTAINER_FIELDS: Fields = {
+  name: { type: "string", autoname: true, replace: true },
+  image: { type: "string", required: true, replace: true },
+  command: { type: "list", computed: true, replace: true },
+  entrypoints: { type: "list", computed: true, replace: true },
+  envs: { type: "set", computed: true, replace: true },
+  user: { type: "string", emptyIsUnset: true, replace: true },
+  workingDir: { type: "string", emptyIsUnset: true, replace: true },
+  hostname: { type: "string", computed: true, replace: true },
+  labels: { type: "set", computed: true, replace: true, of: { type: "object", fields: { label: { ...text, required: true }, value: { ...text, required: true } } } },
+  hosts: { type: "set", replace: true, of: { type: "object", fields: { host: { ...text, required: true }, ip: { ...text, required: true } } } },
+  networkMode: { type: "string", default: "bridge", replace: true },
+  networksAdvanced: { type: "set", replace: true, of: { type: "object", fields: { name: { ...text, required: true }, aliases: { type: "set" } } } },
+  uploads: {
+    type: "set",
+    replace: true,
+    of: {
+      type: "object",
+      fields: {
+        file: { ...text, required: true },
+        content: { ...text, unset: "" },
+        contentBase64: { ...text, unset: "" },
+        executable: { type: "bool", unset: false },
+        permissions: { type: "string", pattern: /^0?[0-7]{3}$/, unset: "" },
+        source: { ...text, unset: "" },
+        sourceHash: { ...text, unset: "" },
+      },
+    },
+  },
+  capabilities: { type: "object", replace: true, fields: { adds: { type: "set" }, drops: { type: "set" } } },
+  securityOpts: { type: "set", computed: true, replace: true },
+  readOnly: { type: "bool", replace: true, unset: false },
+  tmpfs: { type: "map" },
+  restart: { type: "string", default: "no", pattern: /^(no|on-failure|always|unless-stopped)$/ },
+  maxRetryCount: { type: "int" },
+  memory: { type: "int" },
+  memorySwap: { type: "int" },
+  init: { type: "bool", computed: true },
+  healthcheck: {
+    type: "object",
+    computed: true,
+    fields: { tests: { type: "list", required: true }, interval: duration, timeout: duration, startPeriod: duration, startInterval: duration, retries: { type: "int", unset: 0 } },
+  },
+  stopSignal: { type: "string", computed: true, replace: true },
+  stopTimeout: { type: "int", computed: true, replace: true },
+  mustRun: { type: "bool", default: true },
+  start: { type: "bool", default: true },
+  attach: { type: "bool", unset: false },
+  logs: { type: "bool", unset: false },
+  rm: { type: "bool", unset: false },
+  wait: { type: "bool", unset: false },
+  waitTimeout: { type: "int", default: 60 },
+  destroyGraceSeconds: { type: "int" },
+  removeVolumes: { type: "bool", default: true },
+  containerReadRefreshTimeoutMilliseconds: { type: "int", default: 15000 },
+  bridge: { type: "string", output: true },
+  containerLogs: { type: "string", output: true },
+  exitCode: { type: "int", output: true },
+  networkDatas: { type: "list", output: true },
+  ipcMode: { type: "string", output: true },
+  logDriver: { type: "string", output: true },
+  platform: { type: "string", output: true },
+  runtime: { type: "string", output: true },
+  shmSize: { type: "int", output: true },
+};
