@@ -119,6 +119,12 @@ lab_export() {
   for name in "${!PACKAGES[@]}"; do
     if [ -d "$(tool_dir "$name")" ]; then export_file "$to/$name-$(tool_id "$name").tar.xz" tar -C "$(tool_dir "$name")" -c .; fi
   done
+  for name in kind-files knative-manifests; do
+    if [ -d "$(download_dir "$name")" ]; then export_file "$to/${DOWNLOADS[$name]}.tar.xz" tar -C "$(download_dir "$name")" -c .; fi
+  done
+  for name in "$NODE_FILE" "$ENVOY_FILE"; do
+    if [ -f "$LAB_HOME/cache/$name" ] && [ ! -f "$to/$name" ]; then cp "$LAB_HOME/cache/$name" "$to/$name.part"; mv "$to/$name.part" "$to/$name"; fi
+  done
   for name in "${ROOT_NAMES[@]}"; do
     if [ -f "$(root_file "$name")" ]; then export_file "$to/root-$name-$(root_id "$name").tar.xz" cat "$(root_file "$name")"; fi
   done

@@ -51,12 +51,12 @@ phase() {
 }
 
 # run LABEL LOG FUNCTION ARGS...: runs a function of the lab as a process of its own (its own `set -e`), output in logs/LOG.log, and says
-# every 20 s how long it has been at it and the last line of the log, which for Go builds is the package. Prints the end of the log on failure.
+# every 25 s how long it has been at it and the last line of the log, which for Go builds is the package. Prints the end of the log on failure.
 run() {
   local label=$1 log=$LAB_HOME/logs/$2.log began=$SECONDS beat=$SECONDS pid code=0; shift 2
   "$LAB/lab" --step "$@" >"$log" 2>&1 </dev/null & pid=$!
   while kill -0 $pid 2>/dev/null; do
-    if ((SECONDS - beat >= 20)); then beat=$SECONDS; detail "$label: at it for $(clock $((SECONDS - began))): $(last_words "$log")"; fi
+    if ((SECONDS - beat >= 25)); then beat=$SECONDS; detail "$label: at it for $(clock $((SECONDS - began))): $(last_words "$log")"; fi
     sleep 0.1
   done
   wait $pid || code=$?
@@ -83,26 +83,34 @@ retry() {
 take_lock() {
   mkdir -p "$LAB_HOME"/{bin,cache,docker,downloads,logs,manifests,roots,sets,tmp}
   touch "$LAB_HOME/.dialout-lab"
-  exec {LOCK_FD}<>"$LAB_HOME/lock"
-  if ! flock -n "$LOCK_FD"; then
-    local owner; owner=$(head -n1 "$LAB_HOME/lock" || true)
-    if [[ $owner =~ ^[0-9]+$ ]] && [ -d "/proc/$owner" ]; then say "lab: process $owner is working on $LAB_HOME; waiting for it"
-    else say "lab: an earlier run was killed; ending what it left running"; end_lock_holders; fi
-    while ! flock -w 30 "$LOCK_FD"; do say "lab: still waiting, $(clock $SECONDS)"; done
-  fi
+  wait_for_lock
   printf '%s\n' $$ > "$LAB_HOME/lock"
   trap on_signal INT TERM HUP
   rm -rf --one-file-system "${LAB_HOME:?}/tmp"; mkdir "$LAB_HOME/tmp"
 }
 
-# Ends the processes that hold our lock file open (only children of a lab run can).
-end_lock_holders() {
-  local fd pid
-  for fd in /proc/[0-9]*/fd/*; do
-    [ "$(readlink "$fd" 2>/dev/null)" = "$LAB_HOME/lock" ] || continue
-    pid=${fd#/proc/}; pid=${pid%%/*}
-    [ "$pid" = $$ ] || [ "$pid" = "$BASHPID" ] || kill -KILL "$pid" 2>/dev/null || true
+# The owner is who wrote its pid into the file and still has it open. Five seconds are for one that has the lock but has not written yet. A
+# waiting run has the file open only while it tries, so that it is not taken for a remainder of a killed one.
+wait_for_lock() {
+  local owner told='' since=$SECONDS
+  while exec {LOCK_FD}<>"$LAB_HOME/lock"; ! flock -n "$LOCK_FD"; do
+    exec {LOCK_FD}>&-
+    owner=$(head -n1 "$LAB_HOME/lock")
+    if [[ $owner =~ ^[0-9]+$ ]] && has_lock_open "$owner"; then
+      since=$SECONDS
+      if [ "$told" != "$owner" ]; then say "lab: process $owner is working on $LAB_HOME; waiting for it"; told=$owner; fi
+    elif ((SECONDS - since >= 5)); then
+      say "lab: an earlier run was killed; ending what it left running"
+      for owner in /proc/[0-9]*; do if has_lock_open "${owner#/proc/}"; then kill -KILL "${owner#/proc/}" 2>/dev/null || true; fi; done
+      since=$SECONDS
+    fi
+    sleep 0.3
   done
+}
+has_lock_open() {
+  local fd
+  for fd in /proc/"$1"/fd/*; do if [ "$fd" -ef "$LAB_HOME/lock" ]; then return 0; fi; done
+  return 1
 }
 
 on_signal() { trap - INT TERM HUP; say "lab: interrupted; the same command continues where it stopped"; end_children $$; exit 130; }

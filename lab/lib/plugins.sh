@@ -2,29 +2,48 @@
 # A set of plugins is a `bin` folder for PATH and a PULUMI_HOME. The genuine set and the stand-ins have one each, side by side.
 set_dir() { printf '%s/sets/%s\n' "$LAB_HOME" "$1"; }
 
-standin_program() {
-  case $1 in
-    pulumi-language-nodejs) echo "$LAB/langhost/$1" ;;
-    *) echo "$LAB/plugins/bin/$1" ;;
-  esac
+# The stand-ins are bundled from lab/plugins and lab/langhost; their identity is that of their sources.
+standin_id() {
+  { folder_contents "$LAB/plugins"; folder_contents "$LAB/langhost"; cat "$REPO/package-lock.json" "$REPO/scripts/build.mjs"; } | hash_of_stdin
 }
-standin_id() { for program in "${GENUINE_PLUGINS[@]}"; do standin_program "$program"; done | hash_of_stdin; }
+standin_dir() { printf '%s/bin/standin-%s\n' "$LAB_HOME" "$(standin_id)"; }
+
+ensure_standins() {
+  local began=$SECONDS into
+  [ ! -d "$(standin_dir)" ] || return 0
+  # The bundler is one of the project's own packages.
+  if [ ! -d "$REPO/node_modules/esbuild" ]; then run "npm ci" npm-ci install_packages_of_program; fi
+  into=$(scratch standin)
+  run "stand-ins, bundling" standin "$LAB/plugins/pack.sh" "$into"
+  mv -T "$into" "$(standin_dir)"
+  detail "stand-in plugins: bundled in $((SECONDS - began)) s"
+}
+install_packages_of_program() {
+  cd "$REPO" || return
+  retry 3 npm ci --no-progress
+  cp package-lock.json node_modules/.dialout-lock # ./demo looks for it
+}
+
+# Where the set's three programs are.
+program_of() { # set, name
+  case $1 in genuine) echo "$(genuine_dir)/$2" ;; standin) echo "$(standin_dir)/$2" ;; esac
+}
 
 # What is installed into PULUMI_HOME: name, version, program, identity. A changed identity is installed anew.
 set_plugins() {
   echo "kubernetes $PLUGIN_KUBERNETES_VERSION $(tool_dir pulumi-kubernetes)/pulumi-resource-kubernetes $(tool_id pulumi-kubernetes)"
-  local name version id program
-  if [ "$1" = genuine ]; then id=$GENUINE_ID; else id=$(standin_id); fi
+  local name version id=$GENUINE_ID
+  if [ "$1" = standin ]; then id=$(standin_id); fi
   for name in docker command; do
-    version=PLUGIN_${name^^}_VERSION; program=pulumi-resource-$name
-    if [ "$1" = genuine ]; then program=$(genuine_dir)/$program; else program=$(set_dir standin)/bin/$program; fi
-    echo "$name ${!version} $program $id"
+    version=PLUGIN_${name^^}_VERSION
+    echo "$name ${!version} $(program_of "$1" "pulumi-resource-$name") $id"
   done
 }
 
 ensure_set() {
   local set=$1 name version program id marker home
   home=$(set_dir "$set")/pulumi
+  if [ "$set" = standin ]; then ensure_standins; fi
   fill_bin "$set" "$(set_dir "$set")/bin"
   mkdir -p "$home"
   while read -r name version program id; do
@@ -41,20 +60,14 @@ install_plugin() { # PULUMI_HOME, name, version, program
   PULUMI_HOME=$1 PULUMI_SKIP_UPDATE_CHECK=true "$LAB_HOME/bin/pulumi/pulumi" plugin install resource "$2" "$3" --file "$4" --reinstall
 }
 
-# The folder for PATH: links to tools, and for stand-ins launchers that find this repository wherever they are copied to.
-fill_bin() {
-  local set=$1 bin=$2 work name
-  work=$(scratch bin)
-  ln -s "$LAB_HOME/bin/pulumi/pulumi" "$LAB_HOME/bin/kind/kind" "$LAB_HOME/bin/kubernetes/kubectl" "$LAB/bin/pulumi-resource-pulumi-nodejs" "$work"
-  for name in "${GENUINE_PLUGINS[@]}"; do
-    if [ "$set" = standin ]; then
-      printf '#!/bin/sh\nexec "%s" "$@"\n' "$(standin_program "$name")" > "$work/$name"
-      chmod 0755 "$work/$name"
-    elif [ "$name" = pulumi-language-nodejs ]; then ln -s "$(genuine_dir)/$name" "$work/$name"; fi
-  done
-  if ! diff -rq --no-dereference "$work" "$bin" >/dev/null 2>&1; then
-    mkdir -p "$(dirname "$bin")"
-    rm -rf "$bin"; mv -T "$work" "$bin"
+# The folder for PATH.
+fill_bin() { # set, folder
+  local work; work=$(scratch bin)
+  ln -s "$LAB_HOME/bin/pulumi/pulumi" "$LAB_HOME/bin/kind/kind" "$LAB_HOME/bin/kubernetes/kubectl" \
+    "$(program_of "$1" pulumi-language-nodejs)" "$LAB/langhost/pulumi-resource-pulumi-nodejs" "$work"
+  if ! diff -rq --no-dereference "$work" "$2" >/dev/null 2>&1; then
+    rm -rf "$2"; mkdir -p "${2%/*}"
+    mv -T "$work" "$2"
   else rm -rf "$work"; fi
 }
 

@@ -83,7 +83,7 @@ keep_tool() {
 
 # Module and build caches of the lab's own, so that `remove` removes them and the user's are left as they are.
 go_environment() {
-  export GOTOOLCHAIN=$GO_TOOLCHAIN GOMODCACHE=$LAB_HOME/go/mod GOCACHE=$LAB_HOME/go/build GOFLAGS="-modcacherw -buildvcs=false" CGO_ENABLED=0 GOWORK=off
+  export GOTOOLCHAIN=$GO_TOOLCHAIN GOMODCACHE=$LAB_HOME/go/mod GOCACHE=$LAB_HOME/go/build GOTMPDIR=$LAB_HOME/tmp GOFLAGS="-modcacherw -buildvcs=false" CGO_ENABLED=0 GOWORK=off
   export GOOS=linux GOARCH=amd64; unset GO111MODULE
 }
 
