@@ -16,7 +16,7 @@ const format = (frame: string): string => quote(frame.replaceAll("\x01", "\\001"
  * Defines `kill_marked SECONDS AGE`: kills every process of the exec, and looks again until nothing is left or SECONDS are over. Prints
  * `found killed remaining opaque`. A process belongs to the exec when its environment has the mark, when its session was made
  * by such a process, or when its parent belongs to it. Processes are stopped first, so that none forks while we look.
- * `opaque` counts processes younger than AGE seconds whose environment we may not read.
+ * `opaque` counts orphans younger than AGE seconds whose environment we may not read: one of them might be ours under another user.
  */
 const killMarked = (mark: string): string => `
 scan_marked() {
@@ -36,7 +36,7 @@ scan_marked() {
       while IFS= read -r -d '' v; do
         [[ $v == ${quote(`${MARK_VARIABLE}=${mark}`)} ]] && { ours[$pid]=1; break; }
       done 2>/dev/null < $p/environ
-    elif [[ -d $p ]] && (( \${21} > since )); then opaque=$((opaque + 1)); fi
+    elif [[ -d $p && ! -O $p ]] && (( $3 <= 1 && \${21} > since )); then opaque=$((opaque + 1)); fi
   done
   for pid in "\${!ours[@]}"; do
     s=\${sid_of[$pid]}
