@@ -17,7 +17,7 @@ export async function request(stream: Duplex, host: string, method: string, path
   if (payload !== undefined) Object.assign(headers, { "content-type": "application/json", "content-length": Buffer.byteLength(payload) });
   try {
     const response = await new Promise<http.IncomingMessage>((resolve, reject) => {
-      const call = http.request({ createConnection: () => stream as never, agent: false, method, path, headers, signal: AbortSignal.timeout(ms) }, resolve);
+      const call = http.request({ createConnection: () => stream as never, method, path, headers, signal: AbortSignal.timeout(ms) }, resolve);
       call.on("error", (e) => reject(e.name === "AbortError" || e.name === "TimeoutError" ? new Error(`no answer within ${ms / 1000} s`) : e));
       call.end(payload);
     });

@@ -95,7 +95,7 @@ async function runLeaves(ledger: Ledger, input: ProofInput, world: World, sides:
   const expect = (p: Prepared, where: "pod" | "remote", verdict: "FLAGGED" | "CLEAR"): Expectation => {
     const remote = where === "remote";
     const sandbox = { kind: where, names: remote ? [input.worker.id] : podNames };
-    return { itemId: p.itemId, verdict, sandbox, pattern: p.pattern, quotes: remote ? ofWorker : ofPod, foreign: unmistakable(remote ? ofPod : ofWorker) };
+    return { itemId: p.itemId, verdict, sandbox, pattern: p.pattern, quotes: remote ? ofWorker : ofPod, foreign: unmistakable(remote ? ofPod : ofWorker), scripted: input.model.scripted };
   };
   const leaf = (check: string, p: Prepared, want: Expectation, problems: (a: LeafAnswer) => string[] = (a) => leafProblems(a, want), listed = true) =>
     ledger.check(check, `${want.verdict} from ${want.sandbox.kind}/${want.sandbox.names.join("|")} for ${JSON.stringify(p.pattern)}`, async () => {

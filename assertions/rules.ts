@@ -10,6 +10,10 @@ export interface LeafAnswer {
   sandbox?: { kind: string; name: string };
   /** Why there is no verdict. */
   failure?: string;
+  /** The harness says that a script answered; undefined when it says nothing. */
+  scripted?: boolean;
+  /** The whole answer as it came. */
+  raw: string;
   elapsedMs: number;
 }
 
@@ -23,6 +27,8 @@ export interface Expectation {
   quotes: readonly string[];
   /** The reason must hold none of these: text that only the other side's file has. */
   foreign: readonly string[];
+  /** What the user was told the model is. */
+  scripted: boolean;
 }
 
 const text = (v: unknown): string | undefined => (typeof v === "string" ? v : undefined);
@@ -34,11 +40,12 @@ export function readAnswer({ status, body, elapsedMs }: HttpAnswer): LeafAnswer 
   try {
     json = object(JSON.parse(body));
   } catch {
-    return { status: `HTTP ${status}`, failure: body ? `no JSON: ${body.slice(0, 120)}` : "empty answer", elapsedMs };
+    return { status: `HTTP ${status}`, failure: body ? `no JSON: ${body.slice(0, 120)}` : "empty answer", raw: body, elapsedMs };
   }
   const verdict = object(json.verdict);
   const box = object(json.sandbox);
   const kind = text(box.kind);
+  const { scripted } = object(json.model);
   const why = [json.reason, json.message, json.error].map(text).filter(Boolean).join(": ");
   return {
     status: status === 200 ? (text(json.status) ?? "no status") : `HTTP ${status}`,
@@ -47,6 +54,8 @@ export function readAnswer({ status, body, elapsedMs }: HttpAnswer): LeafAnswer 
     reason: text(verdict.reason),
     sandbox: kind ? { kind, name: text(box.name) ?? "" } : undefined,
     failure: why || undefined,
+    scripted: typeof scripted === "boolean" ? scripted : undefined,
+    raw: body,
     elapsedMs,
   };
 }
@@ -75,6 +84,7 @@ export function leafProblems(a: LeafAnswer, want: Expectation): string[] {
   if (a.itemId !== want.itemId) problems.push(`answers item ${JSON.stringify(a.itemId)}, asked was ${JSON.stringify(want.itemId)}: an old answer`);
   if (a.verdict !== want.verdict) problems.push(`verdict ${a.verdict ?? "missing"}, expected ${want.verdict}`);
   problems.push(...placeProblems(a, want.sandbox));
+  if (a.scripted !== undefined && a.scripted !== want.scripted) problems.push(`answered by ${a.scripted ? "a script" : "a model"}, labelled as ${want.scripted ? "a script" : "a model"}`);
   const reason = a.reason?.trim() ?? "";
   if (!reason) problems.push("the reason is empty");
   else if (!beyond(want.quotes, want.pattern).some((q) => reason.includes(q))) problems.push("the reason quotes nothing of the real file: it may never have been read");
@@ -95,7 +105,7 @@ export function miswiredProblems(a: LeafAnswer, asRemote: Expectation, asPod: Ex
 /** The marker asked for on the pods' side: nobody there may know the secret half, and nobody may claim to have found it. */
 export function strangerProblems(a: LeafAnswer, secret: string, sandbox: Expectation["sandbox"]): string[] {
   const problems = placeProblems(a, sandbox);
-  if (JSON.stringify(a).includes(secret)) problems.push("the pods' side knows the marker: both arms use the same backend");
+  if (a.raw.includes(secret)) problems.push("the pods' side knows the marker: both arms use the same backend");
   if (a.verdict === "FLAGGED") problems.push("claims to have found a marker that is not there");
   const honest = (a.status === "done" && a.verdict === "CLEAR") || (a.status === "failed" && /^(no_verdict|bad_inputs)\b/.test(a.failure ?? ""));
   if (!honest && a.verdict !== "FLAGGED") problems.push(`the leaf ended as '${a.status}'${a.failure ? `: ${a.failure}` : ""}, which says nothing about the file`);
