@@ -40,10 +40,12 @@ export async function localImageIds(references: readonly string[]): Promise<Reco
   }
 }
 
+const PROGRAMS = ["relay", "remote-worker", "harness", "model-endpoint", "assertions"];
+
 /** Brings the programs' bundles up to date with their sources: they are what the images copy. Under a second when nothing changed. */
 export function buildPrograms(): void {
   try {
-    execFileSync(process.execPath, [path.join(root, "scripts/build.mjs")], { cwd: root, stdio: ["ignore", "pipe", "pipe"], encoding: "utf8" });
+    execFileSync(process.execPath, [path.join(root, "scripts/build.mjs"), ...PROGRAMS], { cwd: root, stdio: ["ignore", "pipe", "pipe"], encoding: "utf8" });
   } catch (e) {
     throw refuse("environment", `the programs do not build: ${(e as Failed).stderr?.trim().split("\n")[0] ?? lastLine(e as Failed)}. See: npm run build`);
   }

@@ -2,7 +2,7 @@ import * as command from "@pulumi/command";
 import * as k8s from "@pulumi/kubernetes";
 import * as pulumi from "@pulumi/pulumi";
 import { type Cluster, inside } from "./cluster";
-import { type KubeObject } from "./kube";
+import { type KubeObject, toYaml } from "./kube";
 import { inStages, tuneKnative } from "./knative-manifests";
 
 export interface Ingress {
@@ -34,7 +34,7 @@ export class Knative extends pulumi.ComponentResource {
     const { cluster } = args;
     this.ingress = args.ingress;
     const group = (part: string, objs: KubeObject[], dependsOn: pulumi.Resource[]) =>
-      new k8s.yaml.v2.ConfigGroup(`${name}-${part}`, { objs, resourcePrefix: part }, inside(cluster, this, { dependsOn }));
+      new k8s.yaml.v2.ConfigGroup(`${name}-${part}`, { yaml: toYaml(objs), resourcePrefix: part }, inside(cluster, this, { dependsOn }));
 
     let parts: pulumi.Resource[] = [];
     if (args.install) {

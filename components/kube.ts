@@ -32,3 +32,8 @@ export function millicores(quantity: string | undefined): number {
   if (!quantity) return 0;
   return quantity.endsWith("m") ? Number(quantity.slice(0, -1)) : Number(quantity) * 1000;
 }
+
+/** The objects as one YAML text (JSON documents). As text, because Pulumi's SDK takes seconds to pass a megabyte of nested values on. */
+export function toYaml(objects: readonly KubeObject[]): string {
+  return objects.map((o) => JSON.stringify(o)).join("\n---\n");
+}
