@@ -71,11 +71,11 @@ export function endpoints(inputs: Props): { network: string; aliases: string[] }
   return objects(inputs.networksAdvanced).map(({ name, aliases }) => ({ network: String(name), aliases: list(aliases) }));
 }
 
-/** The archive of all uploads, or undefined without any. */
-export function uploadArchive(inputs: Props): Buffer | undefined {
+/** The archive of all uploads, or undefined without any. @param now seconds since 1970, their modification time */
+export function uploadArchive(inputs: Props, now: number): Buffer | undefined {
   const uploads = objects(inputs.uploads);
   if (uploads.length === 0) return undefined;
-  return archive(uploads.map((upload) => ({ name: String(upload.file).replace(/^\/+/, ""), mode: modeOf(upload), content: contentOf(upload) })));
+  return archive(uploads.map((upload) => ({ name: String(upload.file).replace(/^\/+/, ""), mode: modeOf(upload), content: contentOf(upload) })), now);
 }
 
 function modeOf(upload: Props): number {

@@ -33,7 +33,7 @@ export class Container implements Resource {
   async create(inputs: Props, call: Call): Promise<{ id: string; outputs: Props }> {
     const engine = this.engine();
     const { signal } = call;
-    const uploads = uploadArchive(inputs);
+    const uploads = uploadArchive(inputs, Math.floor(Date.now() / 1000));
     await localOrPulled(engine, String(inputs.image), call).catch((error: unknown) => {
       throw new UserError(`Unable to create container with image ${String(inputs.image)}: ${messageOf(error)}`);
     });

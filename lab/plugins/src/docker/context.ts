@@ -32,12 +32,13 @@ async function* items(root: string, folder: string, ignore: Ignore): AsyncGenera
     const full = path.join(root, name);
     const ignored = ignore.ignores(name);
     const stat = lstatSync(full);
+    const mtime = Math.max(0, Math.floor(stat.mtimeMs / 1000));
     if (stat.isDirectory()) {
-      if (!ignored) yield { name, type: "directory", mode: stat.mode };
+      if (!ignored) yield { name, type: "directory", mode: stat.mode, mtime };
       if (!ignored || ignore.hasExceptions) yield* items(root, name, ignore);
     } else if (ignored) continue;
-    else if (stat.isSymbolicLink()) yield { name, type: "symlink", mode: 0o777, target: readlinkSync(full) };
-    else if (stat.isFile()) yield { name, type: "file", mode: stat.mode, size: stat.size, open: () => createReadStream(full) };
+    else if (stat.isSymbolicLink()) yield { name, type: "symlink", mode: 0o777, mtime, target: readlinkSync(full) };
+    else if (stat.isFile()) yield { name, type: "file", mode: stat.mode, mtime, size: stat.size, open: () => createReadStream(full) };
     // sockets and the like have no place in an image
   }
 }

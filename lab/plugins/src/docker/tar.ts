@@ -11,6 +11,8 @@ export interface Entry {
   size?: number;
   /** Where a symlink points. */
   target?: string;
+  /** Modification time in seconds since 1970. */
+  mtime?: number;
 }
 
 const BLOCK = 512;
@@ -19,17 +21,17 @@ const TYPES = { file: "0", symlink: "2", directory: "5" } as const;
 const MAX_SIZE = 8 ** 11 - 1;
 const NAME_BYTES = 100;
 
-/** The header blocks of one entry. Owner is root and the time is 0: only content and mode count here. */
+/** The header blocks of one entry. The owner is root, as with the Docker CLI. */
 export function header(entry: Entry): Buffer {
   const name = entry.type === "directory" ? `${entry.name}/` : entry.name;
   const long: Record<string, string> = {};
   if (Buffer.byteLength(name) > NAME_BYTES) long.path = name;
   if (Buffer.byteLength(entry.target ?? "") > NAME_BYTES) long.linkpath = entry.target ?? "";
   if ((entry.size ?? 0) > MAX_SIZE) long.size = String(entry.size);
-  const plain = block(name, TYPES[entry.type], entry.mode, "size" in long ? 0 : entry.type === "file" ? (entry.size ?? 0) : 0, entry.target ?? "");
+  const plain = block(name, TYPES[entry.type], entry.mode, "size" in long || entry.type !== "file" ? 0 : (entry.size ?? 0), entry.mtime ?? 0, entry.target ?? "");
   if (Object.keys(long).length === 0) return plain;
   const records = Buffer.from(Object.entries(long).map(([key, value]) => paxRecord(key, value)).join(""));
-  return Buffer.concat([block("pax", "x", 0o644, records.length, ""), records, padding(records.length), plain]);
+  return Buffer.concat([block("pax", "x", 0o644, records.length, 0, ""), records, padding(records.length), plain]);
 }
 
 /** What follows `size` bytes of content up to the next block. */
@@ -40,9 +42,9 @@ export function padding(size: number): Buffer {
 export const END = Buffer.alloc(2 * BLOCK);
 
 /** A whole archive of files in memory. */
-export function archive(files: readonly { name: string; mode: number; content: Buffer }[]): Buffer {
+export function archive(files: readonly { name: string; mode: number; content: Buffer }[], mtime: number): Buffer {
   return Buffer.concat([
-    ...files.flatMap(({ name, mode, content }) => [header({ name, type: "file", mode, size: content.length }), content, padding(content.length)]),
+    ...files.flatMap(({ name, mode, content }) => [header({ name, type: "file", mode, mtime, size: content.length }), content, padding(content.length)]),
     END,
   ]);
 }
@@ -63,7 +65,7 @@ export async function* streamArchive(entries: AsyncIterable<Entry & { open?: () 
   yield END;
 }
 
-function block(name: string, type: string, mode: number, size: number, target: string): Buffer {
+function block(name: string, type: string, mode: number, size: number, mtime: number, target: string): Buffer {
   const bytes = Buffer.alloc(BLOCK);
   const octal = (value: number, offset: number, length: number): void => {
     bytes.write(`${value.toString(8).padStart(length - 1, "0")}\0`, offset, length, "latin1");
@@ -73,7 +75,7 @@ function block(name: string, type: string, mode: number, size: number, target: s
   octal(0, 108, 8);
   octal(0, 116, 8);
   octal(size, 124, 12);
-  octal(0, 136, 12);
+  octal(mtime, 136, 12);
   bytes.write("        ", 148, 8, "latin1");
   bytes.write(type, 156, 1, "latin1");
   Buffer.from(target).copy(bytes, 157, 0, NAME_BYTES);
