@@ -8,7 +8,7 @@ import { readSettings } from "./settings";
 (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS = false;
 
 const log = createLogger("harness");
-let drainMs = 20_000;
+let drainMs = 0;
 const FLUSH_MS = 1000;
 
 void runProgram(log, () => drainMs, async () => {

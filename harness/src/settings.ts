@@ -41,7 +41,8 @@ export function readSettings(env: Env): HarnessSettings {
     redisTimeoutMs: s.int("SH_REDIS_TIMEOUT_MS", 3000, { min: 50, max: 60_000 }),
     maxBody: s.int("HARNESS_MAX_BODY_BYTES", 1 << 20, { min: 1024, max: 64 << 20 }),
     maxLeaves: s.int("HARNESS_MAX_LEAVES", 64, { min: 1, max: 10_000 }),
-    drainMs: s.int("HARNESS_DRAIN_MS", 20_000, { min: 0, max: 3_600_000 }),
+    // Just below what Knative gives a pod to end in (the revision's timeoutSeconds, 300).
+    drainMs: s.int("HARNESS_DRAIN_MS", 280_000, { min: 0, max: 3_600_000 }),
     resultTtlS: s.int("LEAF_RESULT_TTL_SECONDS", 86_400, { min: 1, max: YEAR_S }),
     sessionTtlS: s.int("SH_SESSION_TTL_SECONDS", 7 * 86_400, { min: 0, max: YEAR_S }),
     maxTurns: s.int("SH_MAX_TURNS", 40, { min: 1, max: 1000 }),

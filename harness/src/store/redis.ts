@@ -53,15 +53,17 @@ export class Store {
   }
 }
 
-/** Tries a write that must not be lost for about ten seconds before giving it up. */
-export async function insist<T>(work: () => Promise<T>, tries = 5): Promise<T> {
-  const backoff = new Backoff(250, 4000);
-  for (let left = tries - 1; ; left--) {
+/** Tries a write that must not be lost again and again, for about `forMs`, before giving it up. */
+export async function insist<T>(work: () => Promise<T>, forMs = 6000): Promise<T> {
+  const backoff = new Backoff(200, 2000);
+  const end = Date.now() + forMs;
+  for (;;) {
     try {
       return await work();
     } catch (e) {
-      if (left <= 0) throw e;
-      await delay(backoff.next());
+      const wait = backoff.next();
+      if (Date.now() + wait > end) throw e;
+      await delay(wait);
     }
   }
 }
