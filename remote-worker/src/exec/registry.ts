@@ -1,0 +1,296 @@
+import { randomUUID } from "node:crypto";
+import path from "node:path";
+import type { Exec } from "@dialout/proto";
+import type { Logger } from "@dialout/common";
+import type { Finished, Journal } from "../journal/journal";
+import type { StoredStream } from "../journal/records";
+import type { Launcher } from "../run/launcher";
+import type { Metrics } from "../metrics";
+import { Execution, type Request } from "./execution";
+import { fingerprint } from "./fingerprint";
+import { acceptedFrame, terminalFrame } from "./frames";
+import type { Delivery, Outbox } from "./outbox";
+import { StoredOutput, type Readable } from "./outputLog";
+import { failure, type Outcome, type Stop } from "./outcome";
+
+export interface RegistryOptions {
+  capacity: number;
+  queueMax: number;
+  graceMs: number;
+  outputCap: number;
+}
+
+/** Ended executions whose output is not all on disk: kept for a grace time so that a reader can resume near the end. */
+const RETIRED_MAX = 8;
+const EXEC_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
+
+/** All commands of the worker, by identity. Decides for each delivery: run, join, replay or refuse (docs/protocol.md). */
+export class Registry {
+  private readonly live = new Map<string, Execution>();
+  private readonly queue: Execution[] = [];
+  private readonly unheard = new Map<Execution, NodeJS.Timeout>();
+  private running = 0;
+  private draining = false;
+  private idle: (() => void)[] = [];
+
+  constructor(
+    private readonly options: RegistryOptions,
+    private readonly launcher: Launcher,
+    private readonly journal: Journal,
+    private readonly log: Logger,
+    private readonly metrics: Metrics,
+  ) {}
+
+  deliver(exec: Exec, outbox: Outbox): void {
+    const base = exec.execId === "";
+    const refuse = (o: Outcome) => {
+      if (o.kind === "error") this.log.info({ exec_id: exec.execId, req_id: String(exec.reqId), code: o.code }, "exec refused");
+      outbox.send(terminalFrame(exec.reqId, o, false, outbox.extended));
+    };
+    if (!base && !EXEC_ID.test(exec.execId)) return refuse(failure("invalid", "exec_id must be 1 to 64 letters, digits, - or _"));
+    if (exec.journalId !== "" && exec.journalId !== this.journal.id) return refuse(failure("journal_mismatch", "journal_mismatch: this worker has another journal; the command was not run"));
+    const key = base ? `req:${exec.reqId}` : exec.execId;
+    const fp = fingerprint(exec);
+    const collision = failure("collision", "req_id collision: a different command is already in flight for this id");
+    const other = outbox.find(exec.reqId);
+    const execution = this.live.get(key);
+    if (other && execution?.delivery?.entry !== other) return refuse(collision);
+
+    if (execution && execution.state !== "ended") {
+      if (execution.request.fp !== fp) return refuse(collision);
+      this.metrics.dedup.inc({ answer: "joined" });
+      return this.listen(execution, exec, outbox, execution.state === "queued" ? "queued" : "joined", false, refuse);
+    }
+    const known = this.journal.find(key);
+    const afresh = base && known !== undefined && known.fp !== fp;
+    if (afresh) this.log.warn({ req_id: String(exec.reqId) }, "req_id was used before for another command; running this one afresh");
+    else if (known) {
+      if (known.fp !== fp) return refuse(failure("collision", "exec_id collision: another command ran under this id"));
+      if (known.state !== "finished" && !execution?.outcome) {
+        this.metrics.dedup.inc({ answer: "interrupted" });
+        return refuse(failure("interrupted", "interrupted: the worker restarted while this command ran; it is not run again"));
+      }
+      this.metrics.dedup.inc({ answer: "replayed" });
+      if (execution?.outcome) return this.listen(execution, exec, outbox, "replay", true, refuse);
+      if (known.state === "finished") return this.replay(known, exec, outbox, refuse);
+    }
+    if (this.draining) return refuse(failure("busy", "busy: the worker is shutting down"));
+    if (this.running >= this.options.capacity && this.queue.length >= this.options.queueMax) return refuse(failure("busy", "busy: queue full"));
+    this.admit(exec, key, base, fp, outbox, refuse);
+  }
+
+  abort(exec: { reqId: bigint; execId: string }, outbox: Outbox): void {
+    const execution = exec.execId ? this.live.get(exec.execId) : (this.listening(exec.reqId, outbox) ?? this.live.get(`req:${exec.reqId}`));
+    if (!execution || execution.state === "ended") return;
+    this.log.info({ exec_id: execution.request.key, req_id: String(exec.reqId) }, "abort");
+    this.stop(execution, { why: "abort" });
+  }
+
+  credit(reqId: bigint, bytes: bigint, outbox: Outbox): void {
+    const d = outbox.find(reqId);
+    if (!d) return;
+    d.credit += Number(bytes);
+    outbox.kick();
+  }
+
+  /** The caller's stream is gone; the command goes on for its grace time. */
+  detach(reqId: bigint, outbox: Outbox): void {
+    const d = outbox.find(reqId);
+    if (!d) return;
+    outbox.remove(d);
+    const execution = [...this.live.values()].find((e) => e.delivery?.entry === d);
+    if (execution) this.unlisten(execution);
+  }
+
+  /** The session of this outbox is over. */
+  lost(outbox: Outbox): void {
+    outbox.close();
+    for (const e of [...this.live.values()]) if (e.delivery?.outbox === outbox) this.unlisten(e);
+  }
+
+  /** Takes nothing new, waits for what runs until the signal, then kills it. Resolves when nothing runs any more. */
+  async drain(signal: AbortSignal): Promise<void> {
+    this.draining = true;
+    const kill = () => {
+      for (const e of [...this.live.values()]) if (e.state !== "ended") this.stop(e, { why: "shutdown" });
+    };
+    for (const e of [...this.queue]) this.stop(e, { why: "shutdown" });
+    if (signal.aborted) kill();
+    else signal.addEventListener("abort", kill, { once: true });
+    if (this.running > 0) await new Promise<void>((r) => this.idle.push(r));
+    signal.removeEventListener("abort", kill);
+  }
+
+  /** SIGKILL to everything, without waiting. */
+  killNow(): void {
+    for (const e of this.live.values()) e.killNow();
+  }
+
+  private admit(exec: Exec, key: string, base: boolean, fp: string, outbox: Outbox, refuse: (o: Outcome) => void): void {
+    const caps = [Number(exec.outputCap), this.options.outputCap].filter((c) => c > 0);
+    const request: Request = {
+      key, base, fp,
+      serial: randomUUID(),
+      command: exec.command,
+      stdin: exec.stdin,
+      timeoutS: exec.timeoutS,
+      streaming: exec.streaming,
+      cap: caps.length > 0 ? Math.min(...caps) : 0,
+      graceMs: exec.graceS > 0 ? Math.min(exec.graceS * 1000, this.options.graceMs) : this.options.graceMs,
+      traceparent: TRACEPARENT.test(exec.traceparent) ? exec.traceparent : "",
+    };
+    const execution = new Execution(request, {
+      launcher: this.launcher,
+      journal: this.journal,
+      log: this.log,
+      onKill: (k, why) => {
+        this.metrics.killed.inc({ why, verified: String(k.verified) }, k.killed);
+        const line = { exec_id: key, req_id: String(exec.reqId), why, ...k };
+        if (k.verified) this.log.info(line, "command killed");
+        else this.log.warn(line, "command killed, but it is not certain that nothing of it is left");
+      },
+    });
+    this.live.set(key, execution);
+    const queued = this.running >= this.options.capacity;
+    this.listen(execution, exec, outbox, queued ? "queued" : "running", false, refuse);
+    if (queued) this.queue.push(execution);
+    else this.run(execution, exec.reqId);
+    this.metrics.queued.set(this.queue.length);
+  }
+
+  private run(execution: Execution, reqId: bigint): void {
+    this.running++;
+    this.metrics.running.set(this.running);
+    this.log.debug({ exec_id: execution.request.key, req_id: String(reqId), bytes: execution.request.command.length }, "exec started");
+    const began = performance.now();
+    void execution.run().then((outcome) => {
+      this.running--;
+      this.metrics.running.set(this.running);
+      const ms = Math.round(performance.now() - began);
+      const result = outcome.kind === "end" ? (outcome.exitCode < 0 ? "signal" : "exit") : outcome.code;
+      this.metrics.seconds.observe({ result }, ms / 1000);
+      this.log.info({ exec_id: execution.request.key, req_id: String(reqId), duration_ms: ms, result, exit_code: outcome.kind === "end" ? outcome.exitCode : undefined, trace: execution.request.traceparent || undefined }, "exec ended");
+      this.ended(execution, outcome);
+      this.next();
+    });
+  }
+
+  private next(): void {
+    while (this.running < this.options.capacity) {
+      const execution = this.queue.shift();
+      if (!execution) break;
+      this.run(execution, execution.delivery?.entry.reqId ?? 0n);
+    }
+    this.metrics.queued.set(this.queue.length);
+    if (this.running === 0) for (const r of this.idle.splice(0)) r();
+  }
+
+  private stop(execution: Execution, stop: Stop): void {
+    execution.stop(stop);
+    const at = this.queue.indexOf(execution);
+    if (at < 0) return;
+    this.queue.splice(at, 1); // never spawned; run() only settles it
+    this.running++;
+    void execution.run().then((outcome) => {
+      this.running--;
+      this.ended(execution, outcome);
+      this.next();
+    });
+  }
+
+  private ended(execution: Execution, outcome: Outcome): void {
+    clearTimeout(this.unheard.get(execution));
+    this.unheard.delete(execution);
+    if (execution.delivery) {
+      execution.delivery.entry.outcome = outcome;
+      execution.delivery.outbox.kick();
+    } else this.retire(execution);
+  }
+
+  /** Makes this request the one that gets the output; an earlier one gets nothing more. */
+  private listen(execution: Execution, exec: Exec, outbox: Outbox, state: string, replayed: boolean, refuse: (o: Outcome) => void): void {
+    const sent = { stdout: Number(exec.resumeStdout), stderr: Number(exec.resumeStderr) };
+    if (!execution.stdout.holds(sent.stdout) || !execution.stderr.holds(sent.stderr)) return refuse(outputLost);
+    if (execution.delivery) execution.delivery.outbox.remove(execution.delivery.entry);
+    clearTimeout(this.unheard.get(execution));
+    this.unheard.delete(execution);
+    const entry = delivery(exec, { stdout: execution.stdout, stderr: execution.stderr }, sent, execution.outcome, replayed);
+    Object.assign(execution.sent, sent);
+    entry.onSent = () => {
+      Object.assign(execution.sent, entry.sent);
+      execution.resume();
+    };
+    entry.onDone = () => {
+      if (execution.delivery?.entry !== entry) return;
+      execution.delivery = undefined;
+      if (execution.state === "ended") this.retire(execution);
+      else this.unlisten(execution);
+    };
+    execution.delivery = { outbox, entry };
+    if (outbox.extended) outbox.send(acceptedFrame(exec.reqId, state));
+    outbox.add(entry);
+    execution.resume();
+  }
+
+  private replay(known: Finished, exec: Exec, outbox: Outbox, refuse: (o: Outcome) => void): void {
+    const open = (s: StoredStream) =>
+      new StoredOutput(s.file !== undefined ? { file: path.join(this.journal.outputDir, s.file) } : s.base64 !== undefined ? { bytes: Buffer.from(s.base64, "base64") } : undefined, s.bytes);
+    const stdout = open(known.stdout);
+    const stderr = open(known.stderr);
+    const close = () => {
+      stdout.close();
+      stderr.close();
+    };
+    const sent = { stdout: Number(exec.resumeStdout), stderr: Number(exec.resumeStderr) };
+    if (!stdout.holds(sent.stdout) || !stderr.holds(sent.stderr)) {
+      close();
+      return refuse(outputLost);
+    }
+    const entry = delivery(exec, { stdout, stderr }, sent, known.outcome, true);
+    entry.onDone = close;
+    if (outbox.extended) outbox.send(acceptedFrame(exec.reqId, "replay"));
+    outbox.add(entry);
+  }
+
+  private unlisten(execution: Execution): void {
+    execution.delivery = undefined;
+    if (execution.state === "ended") return this.retire(execution);
+    const ms = execution.request.graceMs;
+    clearTimeout(this.unheard.get(execution));
+    this.unheard.set(execution, setTimeout(() => this.stop(execution, { why: "unheard", ms }), ms));
+  }
+
+  private retire(execution: Execution): void {
+    const drop = () => {
+      if (execution.delivery) return;
+      execution.stdout.close();
+      execution.stderr.close();
+      if (this.live.get(execution.request.key) === execution) this.live.delete(execution.request.key);
+    };
+    const waiting = [...this.live.values()].filter((e) => e.state === "ended" && !e.delivery);
+    if (execution.outputStored || execution.outcome?.kind === "error" || waiting.length > RETIRED_MAX) return drop();
+    setTimeout(drop, execution.request.graceMs).unref();
+  }
+
+  private listening(reqId: bigint, outbox: Outbox): Execution | undefined {
+    const entry = outbox.find(reqId);
+    return entry && [...this.live.values()].find((e) => e.delivery?.entry === entry);
+  }
+}
+
+const outputLost = failure("output_lost", "output_lost: the output at the asked offset is no longer held");
+
+function delivery(exec: Exec, sources: Record<"stdout" | "stderr", Readable>, sent: { stdout: number; stderr: number }, outcome: Outcome | undefined, replayed: boolean): Delivery {
+  return {
+    reqId: exec.reqId,
+    sources,
+    sent,
+    credit: exec.window > 0n ? Number(exec.window) : Infinity,
+    held: !exec.streaming,
+    replayed,
+    textMarker: exec.execId === "",
+    outcome,
+    lastSentMs: -Infinity,
+  };
+}

@@ -1,0 +1,142 @@
+import { spawn, type ChildProcess } from "node:child_process";
+import { readFileSync } from "node:fs";
+import type { KillResult } from "../kill/hunt";
+import { isDead, ProcFs } from "../kill/procfs";
+
+/** Masks the given paths in the new mount namespace, says so, and stays as process 1 (reaping) until its input ends. */
+const HOLDER = `
+set -e
+for m in "$@"; do
+  if [ -d "$m" ]; then mount -t tmpfs -o mode=0700,size=4k,nr_inodes=2 tmpfs "$m"; else mount --bind /dev/null "$m"; fi
+done
+echo ready
+exec >&- 2>&-
+read -r _ || :
+`;
+
+const DEADLINE_MS = 5_000;
+
+/**
+ * A pid namespace with a mount namespace and a /proc of its own. The kernel kills everything inside when its process 1 ends,
+ * and process 1 is gone only after all others are: that is the proof that nothing was left.
+ */
+export class Cell {
+  private readonly gone: Promise<void>;
+  private constructor(
+    private readonly child: ChildProcess,
+    private readonly holder: number,
+    private readonly userNamespace: boolean,
+  ) {
+    this.gone = new Promise((resolve) => (child.exitCode === null && child.signalCode === null ? child.once("exit", () => resolve()) : resolve()));
+    child.stdin?.on("error", () => undefined);
+  }
+
+  /** @param masks files and folders that no command may see; @param userNamespace for a worker without CAP_SYS_ADMIN */
+  static async make(masks: string[], userNamespace: boolean): Promise<Cell> {
+    const args = [...(userNamespace ? ["--user", "--map-current-user"] : []), "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    const child = spawn("unshare", [...args, "bash", "-c", HOLDER, "dialout-cell", ...masks], {
+      stdio: ["pipe", "pipe", "pipe"],
+      cwd: "/",
+      detached: true,
+      env: { PATH: process.env.PATH, LC_ALL: "C" },
+    });
+    await ready(child);
+    const holder = await childOf(child.pid as number);
+    return new Cell(child, holder, userNamespace);
+  }
+
+  get usable(): boolean {
+    return this.child.exitCode === null && this.child.signalCode === null;
+  }
+
+  /** The programs that carry a process into the cell, as a prefix of its argument list. */
+  entry(): string[] {
+    const ns = `/proc/${this.child.pid}/ns`;
+    return [
+      "nsenter",
+      ...(this.userNamespace ? [`--user=${ns}/user`, "--preserve-credentials"] : []),
+      `--mount=${ns}/mnt`,
+      `--pid=${ns}/pid_for_children`,
+      "setsid",
+    ];
+  }
+
+  /** Living processes inside, process 1 left out; undefined when the cell cannot be looked into. */
+  inhabitants(): { pid: number; comm: string; state: string }[] | undefined {
+    const proc = new ProcFs(`/proc/${this.holder}/root/proc`);
+    try {
+      return proc.pids().flatMap((pid) => {
+        const p = pid === 1 ? undefined : proc.stat(pid);
+        return p && !isDead(p) ? [p] : [];
+      });
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Whether nothing at all is inside but process 1, not even a zombie. */
+  empty(): boolean {
+    try {
+      return new ProcFs(`/proc/${this.holder}/root/proc`).pids().every((pid) => pid === 1);
+    } catch {
+      return false;
+    }
+  }
+
+  killNow(): void {
+    try {
+      if (this.usable) process.kill(this.holder, "SIGKILL");
+    } catch {
+      // ended by itself
+    }
+  }
+
+  /** Ends everything inside and waits until the kernel says so. */
+  async kill(): Promise<KillResult> {
+    const found = this.inhabitants();
+    this.killNow();
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<"late">((resolve) => (timer = setTimeout(() => resolve("late"), DEADLINE_MS)));
+    const how = await Promise.race([this.gone, late]);
+    clearTimeout(timer);
+    const n = found?.length ?? 0;
+    if (how !== "late") return { found: n, killed: n, remaining: 0, verified: true, detail: "" };
+    const left = this.inhabitants();
+    return {
+      found: Math.max(n, left?.length ?? 0),
+      killed: Math.max(0, n - (left?.length ?? n)),
+      remaining: left?.length ?? n,
+      verified: false,
+      detail: left ? `still there: ${left.map((p) => `${p.pid} (${p.comm}, state ${p.state})`).join(", ")}` : "the pid namespace has not ended and cannot be looked into",
+    };
+  }
+
+  /** Ends an unused cell without waiting. */
+  discard(): void {
+    this.child.stdin?.destroy();
+  }
+}
+
+function ready(child: ChildProcess): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let said = "";
+    child.stderr?.setEncoding("utf8").on("data", (t: string) => (said = (said + t).slice(-500)));
+    child.stdout?.once("data", () => resolve());
+    child.once("error", reject);
+    child.once("close", (code) => reject(new Error(`unshare ended with ${code}: ${said.trim() || "no message"}`)));
+  });
+}
+
+/** The only child of a process. `children` needs a kernel option that is common but not universal, hence the second way. */
+async function childOf(pid: number): Promise<number> {
+  try {
+    const child = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ")[0]);
+    if (child > 0) return child;
+  } catch {
+    // look through the whole table instead
+  }
+  const proc = new ProcFs();
+  const found = proc.pids().find((p) => proc.stat(p)?.ppid === pid);
+  if (found === undefined) throw new Error("process 1 of a new pid namespace was not found");
+  return found;
+}
