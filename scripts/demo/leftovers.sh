@@ -52,7 +52,7 @@ check_nothing_left() {
 # Our own state folder goes when no stack is left in it; the lock file goes last.
 forget_state() {
   local dir; dir=$(state_dir)
-  rm -f "$dir/mode" "$dir/before"
+  rm -f "$dir/mode" "$dir/plugins" "$dir/before"
   if [ -d "$dir/backend" ] && [ -z "$(find "$dir/backend" -path '*/stacks/*' -name '*.json' ! -path '*/.pulumi/backups/*' 2>/dev/null | head -n1)" ]; then
     rm -rf "$dir/backend" "$dir/passphrase" "$dir/lock"
     rmdir "$dir" 2>/dev/null || true

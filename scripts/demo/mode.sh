@@ -45,7 +45,21 @@ choose_mode() {
       fi ;;
     *) bad_usage "DIALOUT_MODE='$asked' must be auto, public or lab" ;;
   esac
-  STACK=${DIALOUT_STACK:-$([ "$MODE" = lab ] && echo lab || echo dev)}
+  if [ "$MODE" = lab ]; then choose_plugins; fi
+  STACK=${DIALOUT_STACK:-$(default_stack)}
   [[ $STACK =~ ^[A-Za-z0-9][A-Za-z0-9_.-]{0,99}$ ]] || bad_usage "DIALOUT_STACK='$STACK' must be letters, digits, . _ -"
   export MODE MODE_WHY STACK
+}
+
+# The lab has a stack for each set of plugins: they differ in the ingress that their settings name.
+choose_plugins() {
+  LAB_PLUGINS=${LAB_PLUGINS:-$(cat "$(state_dir)/plugins" 2>/dev/null || echo auto)}
+  if [ "$LAB_PLUGINS" = auto ]; then LAB_PLUGINS=$(lab/lab has-genuine 2>/dev/null && echo genuine || echo standin); fi
+  export LAB_PLUGINS
+}
+
+default_stack() {
+  if [ "$MODE" != lab ]; then echo dev
+  elif [ "$LAB_PLUGINS" = standin ]; then echo lab-standin
+  else echo lab; fi
 }

@@ -33,6 +33,7 @@ select_stack() {
   forget_salt
   pulumi stack init "$STACK" >/dev/null
   (umask 077; mkdir -p "$(state_dir)"); printf '%s' "$MODE" > "$(state_dir)/mode"
+  printf '%s' "${LAB_PLUGINS:-genuine}" > "$(state_dir)/plugins"
 }
 
 need_stack() { select_stack || not_fit "there is no stack '$STACK' in $BACKEND_WHY" "./demo up"; }

@@ -1,0 +1,49 @@
+import { GrpcRelayTransport, KubectlTransport } from "@dialout/transports";
+import { spawned } from "./setup";
+import { spread, time, type Spread } from "./stats";
+
+export interface PodTarget { kubectl: string; kubeconfig: string; context?: string; namespace: string; pod: string }
+
+/** Where the same empty command is timed; a path that this machine does not have is left out. */
+export async function latency(relay: GrpcRelayTransport, runs: number, container?: string, pod?: PodTarget): Promise<Record<string, Spread>> {
+  const result: Record<string, Spread> = {};
+  // In turn rather than one after the other, so that a slow moment of the machine does not fall on one of them alone.
+  const local: number[] = [], viaRelay: number[] = [];
+  await time(0, 20, () => spawned("bash", ["-c", "true"]));
+  await time(0, 20, () => relay.exec("true"));
+  for (let block = 0; block < 10; block++) {
+    local.push(...(await time(runs / 10, 0, () => spawned("bash", ["-c", "true"]))));
+    viaRelay.push(...(await time(runs / 10, 0, () => relay.exec("true"))));
+  }
+  result["local spawn"] = spread(local);
+  result.relay = spread(viaRelay);
+  const few = Math.max(10, Math.round(runs / 10));
+  if (container) result["docker exec"] = spread(await time(few, 2, () => spawned("docker", ["exec", container, "bash", "-c", "true"])));
+  if (pod) {
+    const base = ["--kubeconfig", pod.kubeconfig, ...(pod.context ? ["--context", pod.context] : []), "exec", "-n", pod.namespace, pod.pod, "--", "bash", "-c", "true"];
+    result["kubectl exec"] = spread(await time(few, 2, () => spawned(pod.kubectl, base)));
+    const transport = new KubectlTransport({ kubectl: pod.kubectl, kubeconfig: pod.kubeconfig, context: pod.context, namespace: pod.namespace, pod: pod.pod });
+    result.KubectlTransport = spread(await time(few, 2, () => transport.exec("true")));
+    await transport.close();
+  }
+  return result;
+}
+
+/** Milliseconds until the first output byte of a command that goes on for long after it. */
+export async function firstByte(relay: GrpcRelayTransport, runs: number): Promise<Spread> {
+  const samples: number[] = [];
+  for (let i = 0; i < runs; i++) {
+    const t = process.hrtime.bigint();
+    const stop = new AbortController();
+    await relay.exec("echo x; exec sleep 30", {
+      signal: stop.signal,
+      onData: () => {
+        samples.push(Number(process.hrtime.bigint() - t) / 1e6);
+        stop.abort();
+      },
+    }).catch((e: Error) => {
+      if (e.message !== "aborted") throw e;
+    });
+  }
+  return spread(samples);
+}
