@@ -10,6 +10,8 @@ import type { ArmState, ClusterPort, ExecOutput, PodRef, Target } from "./ports"
 const QUERY_MS = 20_000;
 const EXEC_MS = 30_000;
 const RESTART_MS = 90_000;
+/** Too short to drain: what runs must be torn from its link. */
+const ABRUPT_S = 1;
 
 /** Throws SettingError when the text is no kubeconfig or the context is not in it; the text is never shown. */
 export function loadKubeConfig(text: string, context?: string): KubeConfig {
@@ -78,13 +80,13 @@ export class Cluster implements ClusterPort {
     return this.sockets.forward(namespace, name, targetPort(found, target.port, ports));
   }
 
-  /** Deletes the pods behind a Service of ours and resolves when others are ready. For the demonstrations; the proof only looks. */
+  /** Kills the pods behind a Service of ours and resolves when others are ready. For the demonstrations; the proof only looks. */
   async restart(service: string): Promise<void> {
     const namespace = this.namespace;
     const found = await this.ask(`Service ${service}`, this.core.readNamespacedService({ name: service, namespace }));
     const selector = selectorOf(found);
     const old = new Set((await this.podsOf(namespace, selector)).map((p) => p.metadata!.uid));
-    for (const p of await this.podsOf(namespace, selector)) await this.ask(`deleting ${p.metadata!.name}`, this.core.deleteNamespacedPod({ name: p.metadata!.name!, namespace }));
+    for (const p of await this.podsOf(namespace, selector)) await this.ask(`deleting ${p.metadata!.name}`, this.core.deleteNamespacedPod({ name: p.metadata!.name!, namespace, gracePeriodSeconds: ABRUPT_S }));
     const end = Date.now() + RESTART_MS;
     for (;;) {
       if ((await this.podsOf(namespace, selector)).some((p) => isReady(p) && !old.has(p.metadata!.uid))) return;

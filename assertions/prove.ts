@@ -98,7 +98,7 @@ async function runLeaves(ledger: Ledger, input: ProofInput, world: World, sides:
     return { itemId: p.itemId, verdict, sandbox, pattern: p.pattern, quotes: remote ? ofWorker : ofPod, foreign: unmistakable(remote ? ofPod : ofWorker), scripted: input.model.scripted };
   };
   const leaf = (check: string, p: Prepared, want: Expectation, problems: (a: LeafAnswer) => string[] = (a) => leafProblems(a, want), listed = true) =>
-    ledger.check(check, `${want.verdict} from ${want.sandbox.kind}/${want.sandbox.names.join("|")} for ${JSON.stringify(p.pattern)}`, async () => {
+    ledger.check(check, `${listed ? want.verdict : "no trace"} from ${want.sandbox.kind}/${want.sandbox.names.join("|")} for ${JSON.stringify(p.pattern)}`, async () => {
       const a = await ask(world, input, p);
       if (listed) verdicts.push(row(p, want.verdict, a));
       return { seen: tell(a), problems: problems(a) };

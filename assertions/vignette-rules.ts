@@ -43,12 +43,12 @@ export function capProblems(r: Pick<ExecResult, "stdout" | "truncated">, cap: nu
 }
 
 /** A command whose link was lost: it ended well, its effect is there once. */
-export function onceProblems(result: Pick<ExecResult, "exitCode" | "stdout" | "deliveries"> | undefined, error: Error | undefined, lines: string, mustRedeliver: boolean): string[] {
+export function onceProblems(result: Pick<ExecResult, "exitCode" | "stdout" | "deliveries"> | undefined, error: Error | undefined, lines: string): string[] {
   const problems: string[] = [];
   if (error) problems.push(`it failed: ${error.message}`);
   if (result && result.exitCode !== 0) problems.push(`exit code ${result.exitCode}`);
   if (result && result.stdout.toString() !== "running\n1\n") problems.push(`output ${JSON.stringify(result.stdout.toString().slice(0, 80))}: lost or doubled`);
   if (lines !== "1") problems.push(`the effect happened ${lines} times`);
-  if (mustRedeliver && result && result.deliveries < 2) problems.push("it was never redelivered: the link was not lost");
+  if (result && result.deliveries < 2) problems.push("it was never redelivered: the link was not lost");
   return problems;
 }

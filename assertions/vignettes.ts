@@ -1,4 +1,5 @@
 // The longer demonstrations. Each one measures; what it makes of the measurement is in vignette-rules.ts.
+import type { ExecResult } from "@dialout/transports";
 import { until } from "./bounds";
 import { fine, Ledger, Stop, wrong, type Finding, type Outcome, type VerdictRow } from "./evidence";
 import type { ProofInput } from "./input";
@@ -13,6 +14,8 @@ import { vignettePlan } from "./vignette-plan";
 const PRESENCE_MS = 75_000;
 const CAP = 64 * 1024;
 const FLOOD = 1_000_000;
+/** Longer than any of the plugs is pulled. */
+const COMMAND_S = 180;
 
 export interface Props {
   stage: Stage;
@@ -37,8 +40,8 @@ export async function demonstrate(input: ProofInput, props: Props, progress?: (c
     await check("timeout-worker", "the worker ends `sleep 30` after 1 s, the caller has no timer", () => timeoutAtWorker(stage));
     await check("timeout-caller", "the caller gives up after 2 s although the worker is frozen", () => timeoutAtCaller(stage));
     await check("output-cap", `${FLOOD} bytes are cut at ${CAP}`, () => outputCap(stage));
-    await check("relay-restart", "a running command outlives its relay: redelivered, run once", () => surviving(stage, place, "relay", () => stage.restartRelay(), true));
-    await check("network-cut", "a running command outlives a network cut: run once", () => surviving(stage, place, "cut", () => cutAndMend(input, props), false));
+    await check("relay-restart", "a running command outlives its relay: redelivered, run once", () => surviving(stage, place, "relay", () => relayRestart(input, props)));
+    await check("network-cut", "a running command outlives a network cut: redelivered, run once", () => surviving(stage, place, "cut", () => cutAndMend(input, props)));
     await check("stop-start", "docker stop and start: reported as interrupted, not run again, presence gone and back", () => stopStart(input, props, place));
     await check("works-again", "after all this the worker runs commands", async () => {
       const r = await stage.transport.exec("echo still here", { timeout: 30 });
@@ -103,40 +106,56 @@ async function outputCap(stage: Stage): Promise<Finding> {
   return { seen: `${r.stdout.length} bytes, truncated ${r.truncated}`, problems: capProblems(r, CAP) };
 }
 
-/** A command that appends to a file and goes on for a while; `meanwhile` happens to its link. */
-async function surviving(stage: Stage, { dir }: Scratch, name: string, meanwhile: () => Promise<void>, mustRedeliver: boolean): Promise<Finding> {
+/** A command that appends to a file and goes on until it is let go; in between, `meanwhile` happens to its link. */
+async function surviving(stage: Stage, { dir }: Scratch, name: string, meanwhile: () => Promise<void>): Promise<Finding> {
   const file = `${dir}/${name}`;
-  let began = () => {};
-  const running = new Promise<void>((resolve) => (began = resolve));
-  const exec = stage.transport.exec(`echo ran >> ${file}; echo running; sleep 12; wc -l < ${file}`, { timeout: 90, onData: () => began() });
-  const outcome = exec.then((result) => ({ result }), (error: Error) => ({ error }));
-  await Promise.race([running, outcome]);
+  const { outcome, running } = start(stage, `echo ran >> ${file}; echo running; until [ -e ${file}.go ]; do sleep 0.1; done; wc -l < ${file}`);
+  await running;
+  const watch = new Watch();
   await meanwhile();
-  const { result, error } = (await outcome) as { result?: Awaited<typeof exec>; error?: Error };
-  const lines = (await stage.transport.exec(`wc -l < ${file}`, { timeout: 60 })).stdout.toString().trim();
-  const seen = `${error ? error.message : `exit ${result!.exitCode}`}, ${result?.deliveries ?? "?"} deliveries, effect ${lines} time(s)`;
-  return { seen, problems: onceProblems(result, error, lines, mustRedeliver) };
+  const away = watch.elapsed();
+  await stage.transport.exec(`touch ${file}.go`, { timeout: 30 });
+  const { result, error } = await outcome;
+  const lines = await count(stage, file);
+  const seen = `${error ? error.message : `exit ${result!.exitCode}`}, ${result?.deliveries ?? "?"} deliveries, effect ${lines} time(s), link away or replaced after ${away} ms`;
+  return { seen, problems: onceProblems(result, error, lines) };
 }
 
+interface Ended {
+  result?: ExecResult;
+  error?: Error & { code?: string };
+}
+
+/** `running` settles with the command's first output, or with its end when that comes first. */
+function start(stage: Stage, command: string): { outcome: Promise<Ended>; running: Promise<unknown> } {
+  let began = () => {};
+  const first = new Promise<void>((resolve) => (began = resolve));
+  const outcome = stage.transport.exec(command, { timeout: COMMAND_S, onData: () => began() }).then((result): Ended => ({ result }), (error: Error): Ended => ({ error }));
+  return { outcome, running: Promise.race([first, outcome]) };
+}
+
+const count = async (stage: Stage, file: string) => (await stage.transport.exec(`wc -l < ${file}`, { timeout: 60 })).stdout.toString().trim();
+
+/** Keeps the network away until the relay has given the link up: a shorter cut is TCP's business, not ours. */
 async function cutAndMend(input: ProofInput, { stage, store }: Props): Promise<void> {
   await stage.cut();
   try {
-    await new Promise((r) => setTimeout(r, 3000));
+    await attached(input, store, false);
   } finally {
     await stage.mend();
   }
   await attached(input, store, true);
 }
 
+async function relayRestart(input: ProofInput, { stage, store }: Props): Promise<void> {
+  await stage.restartRelay();
+  await attached(input, store, true);
+}
+
 async function stopStart(input: ProofInput, { stage, store }: Props, { dir }: Scratch): Promise<Finding> {
   const file = `${dir}/stop`;
-  let began = () => {};
-  const running = new Promise<void>((resolve) => (began = resolve));
-  const outcome = stage.transport.exec(`echo ran >> ${file}; echo running; sleep 40; echo ran >> ${file}`, { timeout: 90, onData: () => began() }).then(
-    (r) => `ended with exit ${r.exitCode}`,
-    (e: Error & { code?: string }) => e.code ?? e.message,
-  );
-  await Promise.race([running, outcome]);
+  const { outcome, running } = start(stage, `echo ran >> ${file}; echo running; sleep 40; echo ran >> ${file}`);
+  await running;
   const watch = new Watch();
   await stage.stop();
   try {
@@ -146,8 +165,9 @@ async function stopStart(input: ProofInput, { stage, store }: Props, { dir }: Sc
   }
   const gone = watch.elapsed();
   await attached(input, store, true);
-  const ended = await outcome;
-  const lines = (await stage.transport.exec(`wc -l < ${file}`, { timeout: 60 })).stdout.toString().trim();
+  const { result, error } = await outcome;
+  const ended = error ? (error.code ?? error.message) : `ended with exit ${result!.exitCode}`;
+  const lines = await count(stage, file);
   const problems = [...(ended === "interrupted" ? [] : [`the caller was told '${ended}'`]), ...(lines === "1" ? [] : [`the effect happened ${lines} times`])];
   return { seen: `${ended}, effect ${lines} time(s), presence gone ${gone} ms after docker stop`, problems };
 }
