@@ -1,4 +1,5 @@
 import { existsSync, readFileSync, statSync, constants, accessSync } from "node:fs";
+import { tmpdir } from "node:os";
 import path from "node:path";
 import { X509Certificate } from "node:crypto";
 import { SANDBOX_ID, SANDBOX_ID_RULE, SettingError, Settings, show, type Env } from "@dialout/common";
@@ -146,15 +147,22 @@ export function readCa(file: string): Buffer {
 function stateDir(s: Settings, sandboxId: string): WorkerSettings["stateDir"] {
   const given = s.raw("WORKER_STATE_DIR");
   if (given !== undefined) return { path: path.resolve(given), explicit: true };
+  const home = s.raw("HOME");
+  const xdg = s.raw("XDG_STATE_HOME") ?? (home === undefined ? undefined : path.join(home, ".local/state"));
+  if (writable("/var/lib/dialout", true)) return { path: path.join("/var/lib/dialout", sandboxId), explicit: false };
+  if (xdg !== undefined && writable(path.resolve(xdg), false)) return { path: path.join(path.resolve(xdg), "dialout-worker", sandboxId), explicit: false };
+  return { path: path.join(tmpdir(), `dialout-worker-${process.getuid?.() ?? 0}`, sandboxId), explicit: false };
+}
+
+/** Whether a folder can be written to; unless `mustExist`, one that could be made counts. */
+function writable(dir: string, mustExist: boolean): boolean {
+  if (!existsSync(dir)) return !mustExist && dir !== path.dirname(dir) && writable(path.dirname(dir), false);
   try {
-    accessSync("/var/lib/dialout", constants.W_OK);
-    return { path: path.join("/var/lib/dialout", sandboxId), explicit: false };
+    accessSync(dir, constants.W_OK);
+    return true;
   } catch {
-    // not an installed worker: the user's own state folder
+    return false;
   }
-  const home = s.raw("XDG_STATE_HOME") ?? (s.raw("HOME") ? path.join(s.string("HOME", ""), ".local/state") : undefined);
-  if (home === undefined) throw new SettingError("WORKER_STATE_DIR is not set and there is no HOME to put the journal under. For example: WORKER_STATE_DIR=/var/lib/dialout");
-  return { path: path.join(path.resolve(home), "dialout-worker", sandboxId), explicit: false };
 }
 
 function execUser(v: string | undefined): ExecUser | undefined {
