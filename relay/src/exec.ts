@@ -42,7 +42,7 @@ export class ExecService {
       };
       const taken = (count: number) => {
         bytes += count;
-        metrics.bytes.inc({ at: "caller" }, count);
+        metrics.bytesOut.inc(count);
       };
       const callerGone = session.deliver(exec, reqId, sinkCallOf(call), { finished, bytes: taken });
       this.relay.openCalls++;

@@ -24,7 +24,10 @@ export class Metrics {
     registers: this.registers,
   });
   readonly execs = this.counter("relay_execs_total", "Exec calls that were accepted", ["caller", "outcome"]);
-  readonly bytes = this.counter("relay_output_bytes_total", "Payload forwarded from workers, and taken by callers", ["at"]);
+  private readonly bytes = this.counter("relay_output_bytes_total", "Payload that workers sent, and that callers took", ["at"]);
+  // Resolved once: these two are counted for every chunk.
+  readonly bytesIn = this.bytes.labels("worker");
+  readonly bytesOut = this.bytes.labels("caller");
   readonly aborts = this.counter("relay_aborts_total", "Aborts sent to workers", ["cause"]);
   readonly detaches = this.counter("relay_detaches_total", "Execs left running because their caller's stream was gone", []);
   readonly redeliveries = this.counter("relay_redeliveries_total", "Execs delivered again, and those that took over an open stream", ["kind"]);

@@ -190,7 +190,7 @@ export class WorkerSession {
     const route = this.routes.get(view.reqId);
     if (!route?.sink || isStale(route)) return;
     route.unanswered = 0;
-    this.metrics.bytes.inc({ at: "worker" }, view.data.length);
+    this.metrics.bytesIn.inc(view.data.length);
     if (route.sink.chunk(frame, view)) return;
     const { sink } = route;
     route.sink = undefined;

@@ -1,5 +1,5 @@
 // For tests: a worker in a process of its own, so that it can be stopped. Arguments: relay address, token, Hello frame in hex.
-const grpc = require("@grpc/grpc-js");
+import grpc from "@grpc/grpc-js";
 
 const [address, token, hello] = process.argv.slice(2);
 const asIs = (b) => b;
