@@ -125,7 +125,7 @@ export class Presence {
     const value = presenceJson(hello, now, this.relayAddr);
     const before = [...entry.own];
     // In doubt until answered: a write that timed out may still have happened.
-    
+    entry.own = [...entry.own.slice(-MAX_DOUBTS), value];
     if (entry.fresh) {
       await this.store.set(id, value);
       if (entry.hello === hello) entry.fresh = false;
