@@ -25,7 +25,7 @@ export function parseManifest(text: string, source: string): KubeObject[] {
  * CPU that Knative's parts ask for, in place of the release's 300m + 4 x 100m and Kourier's 2 x 200m: with those a 2-core node is
  * full before the first pod of ours, and the second pod of a rolling update never schedules. Limits stay as released.
  */
-const CPU_REQUESTS: Record<string, string> = {
+export const CPU_REQUESTS: Record<string, string> = {
   activator: "20m",
   autoscaler: "20m",
   controller: "20m",

@@ -128,6 +128,7 @@ function crossCheck(s: Parsed, hasApiKey: boolean): Settings {
   if (s.model === "anthropic") need(hasApiKey, 'dialout:modelApiKey is not set, but the model is "anthropic". Set it: pulumi config set --secret dialout:modelApiKey KEY');
   if (s.model === "openai-compatible" || s.model === "ollama") need(s.modelBaseUrl, `dialout:modelBaseUrl is not set, but the model is "${s.model}". Set it: pulumi config set dialout:modelBaseUrl URL`);
   if (s.model === "openai-compatible" || s.model === "ollama") need(s.modelName, `dialout:modelName is not set, but the model is "${s.model}". Set it: pulumi config set dialout:modelName NAME`);
-  const { tunnel: _tunnel, knative, ...rest } = s;
+  need(owned || !s.extraManifests.length, "dialout:extraManifests is set, but what is in an existing cluster is not the stack's. Remove it: pulumi config rm dialout:extraManifests");
+  const { knative, ...rest } = s;
   return { ...rest, tunnel, installKnative: knative === "auto" ? owned : knative === "install" };
 }
