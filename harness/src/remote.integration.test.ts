@@ -3,14 +3,11 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { End, ExecError, Hello, SandboxWorkerClient, Stream, type ServerFrame, type WorkerFrame } from "@dialout/proto";
-import { freePort, startProgram, startRedis, until, type RedisServer, type Running } from "@dialout/common/testkit";
+import { freePort, startRedis, until, type RedisServer, type Running } from "@dialout/common/testkit";
 import { credentials, Metadata, type ClientDuplexStream } from "@grpc/grpc-js";
 import Redis from "ioredis";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { ALPINE, FakeCluster, Harness, REDHAT, SELECTOR, startModel } from "./testkit";
-
-const WORKER_TOKEN = "worker-token-for-tests";
-const EXEC_TOKEN = "exec-token-for-tests";
+import { ALPINE, FakeCluster, Harness, REDHAT, Relay, SELECTOR, startModel, WORKER_TOKEN } from "./testkit";
 
 /** A worker that speaks the base protocol only and runs commands in a folder of its own. */
 class BaseWorker {
@@ -63,27 +60,12 @@ let redis: RedisServer;
 let db: Redis;
 let model: { process: Running; url: string };
 let cluster: FakeCluster;
-let relay: Running;
-let attach: string;
-let exec: string;
+let relay: Relay;
 let remote: Harness;
 let workers: BaseWorker[] = [];
 
-async function startRelay(): Promise<Running> {
-  const p = startProgram("relay", {
-    SH_RELAY_HOST: "127.0.0.1",
-    SH_RELAY_PORT: attach.split(":")[1]!,
-    SH_RELAY_EXEC_PORT: exec.split(":")[1]!,
-    SH_RELAY_TOKEN: WORKER_TOKEN,
-    SH_RELAY_EXEC_TOKEN: EXEC_TOKEN,
-    REDIS_URL: redis.url,
-  });
-  await p.line(/sandbox-relay listening/);
-  return p;
-}
-
 async function attached(id: string, capacity?: number): Promise<BaseWorker> {
-  const w = new BaseWorker(id, attach, capacity);
+  const w = new BaseWorker(id, relay.attach, capacity);
   workers.push(w);
   await until(`${id} is present`, async () => (await db.hexists("sh:sandbox:records", id)) === 1);
   return w;
@@ -94,10 +76,7 @@ const start = (env: Record<string, string> = {}) =>
     REDIS_URL: redis.url,
     ANTHROPIC_BASE_URL: model.url,
     KUBECTL: cluster.kubectl,
-    KAGENTI_SANDBOX_POOL_SELECTOR: "sh.kagenti.io/sandbox-pool=remote-only",
-    SH_REMOTE_SANDBOX: "1",
-    SH_RELAY_ADDR: exec,
-    SH_RELAY_EXEC_TOKEN: EXEC_TOKEN,
+    ...relay.env(),
     SH_RELAY_GRACE_MS: "1500",
     KAGENTI_SYNC_SATURATION_WAIT_MS: "300",
     ...env,
@@ -108,9 +87,7 @@ beforeAll(async () => {
   db = new Redis(redis.url);
   model = await startModel();
   cluster = new FakeCluster({ "sandbox-0": ALPINE });
-  attach = `127.0.0.1:${await freePort()}`;
-  exec = `127.0.0.1:${await freePort()}`;
-  relay = await startRelay();
+  relay = await Relay.start(redis.url);
   remote = await start();
 });
 afterEach(async () => {
@@ -120,7 +97,7 @@ afterEach(async () => {
 });
 afterAll(async () => {
   await remote.process.stop();
-  await relay.stop();
+  await relay.process.stop();
   await model.process.stop();
   db.disconnect();
   await redis.stop();

@@ -2,7 +2,7 @@
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { startProgram, type Running } from "@dialout/common/testkit";
+import { freePort, startProgram, type Running } from "@dialout/common/testkit";
 
 export const ALPINE = 'NAME="Alpine Linux"\nID=alpine\nPRETTY_NAME="Alpine Linux v3.20"\n';
 export const REDHAT = 'NAME="Red Hat Enterprise Linux"\nID="rhel"\nPRETTY_NAME="Red Hat Enterprise Linux 9.8 (Plow)"\n';
@@ -120,4 +120,37 @@ export async function startModel(env: Record<string, string> = {}): Promise<{ pr
   const process = startProgram("model-endpoint", { HOST: "127.0.0.1", PORT: "0", ...env });
   const line = JSON.parse(await process.line(/model-endpoint listening/)) as { port: number };
   return { process, url: `http://127.0.0.1:${line.port}` };
+}
+
+export const WORKER_TOKEN = "worker-token-for-tests";
+export const EXEC_TOKEN = "exec-token-for-tests";
+
+/** A relay that comes back on the same two ports. */
+export class Relay {
+  process!: Running;
+
+  private constructor(private readonly redisUrl: string, readonly attach: string, readonly exec: string) {}
+
+  static async start(redisUrl: string): Promise<Relay> {
+    const relay = new Relay(redisUrl, `127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`);
+    await relay.start();
+    return relay;
+  }
+
+  async start(): Promise<void> {
+    this.process = startProgram("relay", {
+      SH_RELAY_HOST: "127.0.0.1",
+      SH_RELAY_PORT: this.attach.split(":")[1]!,
+      SH_RELAY_EXEC_PORT: this.exec.split(":")[1]!,
+      SH_RELAY_TOKEN: WORKER_TOKEN,
+      SH_RELAY_EXEC_TOKEN: EXEC_TOKEN,
+      REDIS_URL: this.redisUrl,
+    });
+    await this.process.line(/sandbox-relay listening/);
+  }
+
+  /** What a harness needs to use this relay and no pod. */
+  env(): Record<string, string> {
+    return { KAGENTI_SANDBOX_POOL_SELECTOR: "sh.kagenti.io/sandbox-pool=remote-only", SH_REMOTE_SANDBOX: "1", SH_RELAY_ADDR: this.exec, SH_RELAY_EXEC_TOKEN: EXEC_TOKEN };
+  }
 }
