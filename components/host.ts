@@ -35,7 +35,7 @@ export async function localImageIds(references: readonly string[]): Promise<Reco
   } catch (e) {
     const absent = /No such image: (\S+)/.exec((e as Failed).stderr ?? "")?.[1];
     throw refuse("environment", absent
-      ? `image ${absent} is not in the local Docker engine, but dialout:preloadImages names it. In the lab: ./demo lab up; otherwise: docker pull ${absent}, or take it off the list`
+      ? `image ${absent} is not in the local Docker engine, but dialout:imageSource or preloadImages wants it copied from there. In the lab: ./demo lab up; otherwise: docker pull ${absent}, or pulumi config set dialout:imageSource registry`
       : `docker image inspect failed: ${lastLine(e as Failed)}`);
   }
 }

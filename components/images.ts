@@ -66,7 +66,8 @@ export class Images extends pulumi.ComponentResource {
       name: ref,
       // A relative path: where the checkout lies is no property of the image.
       build: { context: recipe.context, buildArgs: recipe.buildArgs, labels: { "dev.dialout.stack": pulumi.getStack() } },
-      forceRemove: false,
+      // The tag goes also while a container that is not ours still runs the image.
+      forceRemove: true,
     }, { parent: this, customTimeouts: { create: "20m" } });
     return { image, ref, resource };
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type KubeObject, workload } from "./kube";
+import { imagesOf, type KubeObject, workload } from "./kube";
 import { inStages, parseManifest, tuneKnative } from "./knative-manifests";
 
 const deployment = (name: string): KubeObject => ({
@@ -40,4 +40,9 @@ it("what pods need comes before pods, the webhook's registration last, and nothi
   expect(base.map((x) => x.kind)).toEqual(["ConfigMap", "Certificate"]);
   expect(pods.map((x) => x.kind)).toEqual(["Deployment", "Service"]);
   expect(webhooks.map((x) => x.kind)).toEqual(["ValidatingWebhookConfiguration"]);
+});
+
+it("finds every image a node will run, the sidecar's too, once each", () => {
+  const sidecar: KubeObject = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "config-deployment" }, data: { "queue-sidecar-image": "q:1" } };
+  expect(imagesOf([deployment("a"), deployment("b"), sidecar, { apiVersion: "v1", kind: "Service", metadata: { name: "s" }, spec: {} }])).toEqual(["i", "q:1"]);
 });

@@ -37,3 +37,13 @@ export function millicores(quantity: string | undefined): number {
 export function toYaml(objects: readonly KubeObject[]): string {
   return objects.map((o) => JSON.stringify(o)).join("\n---\n");
 }
+
+/** Every image the objects make a node run: of their pods, and the one Knative puts beside each pod. */
+export function imagesOf(objects: readonly KubeObject[]): string[] {
+  const found = objects.flatMap((o) => {
+    if (o.kind === "ConfigMap") return o.data?.["queue-sidecar-image"] ?? [];
+    const pod = (o.spec as { template?: { spec?: { containers?: Container[]; initContainers?: Container[] } } } | undefined)?.template?.spec;
+    return [...(pod?.initContainers ?? []), ...(pod?.containers ?? [])].map((c) => c.image);
+  });
+  return [...new Set(found)].sort();
+}

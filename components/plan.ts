@@ -5,7 +5,7 @@ import { ExistingCluster } from "./existing-cluster";
 import { buildPrograms, checkHost, localImageIds } from "./host";
 import { KindCluster } from "./kind-cluster";
 import { type Ingress } from "./knative";
-import { type KubeObject } from "./kube";
+import { imagesOf, type KubeObject } from "./kube";
 import { readManifests } from "./manifest-source";
 import { type Place } from "./manifests/common";
 import { type ModelPlan, modelPlan } from "./manifests/model";
@@ -32,12 +32,13 @@ export async function prepare(): Promise<Plan> {
   const place = { namespace: settings.namespace };
   await checkHost(settings.clusterMode === "owned");
   buildPrograms();
-  const [serving, ingress, extras, preload] = await Promise.all([
+  const [serving, ingress, extras] = await Promise.all([
     settings.installKnative ? readManifests(or(settings.knativeManifests, versions.knative.manifests), "dialout:knativeManifests") : [],
     settings.installKnative ? readManifests(or(settings.ingressManifests, versions.kourier.manifests), "dialout:ingressManifests") : [],
     readManifests(settings.extraManifests, "dialout:extraManifests"),
-    localImageIds(settings.preloadImages),
   ]);
+  const local = settings.imageSource === "local" ? [settings.redisImage, ...imagesOf([...serving, ...ingress, ...extras])] : [];
+  const preload = await localImageIds([...new Set([...settings.preloadImages, ...local])]);
   return {
     settings, modelApiKey, place, extras, preload,
     model: modelPlan(place, settings.model, settings.modelName, settings.modelBaseUrl),
