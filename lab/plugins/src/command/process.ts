@@ -1,5 +1,5 @@
 // One child process: run to its end, or ended with everything it started.
-import { spawn } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { statSync } from "node:fs";
 import { StringDecoder } from "node:string_decoder";
 
@@ -36,14 +36,14 @@ export async function runJob(job: Job, signal: AbortSignal, onLine: (stream: "st
   // Node reports a missing folder as if the program were missing
   if (job.dir !== undefined && !isDirectory(job.dir)) return { ...collected(), failure: `chdir ${job.dir}: no such file or directory` };
 
-  const [program = "", ...args] = job.argv;
-  const child = spawn(program, args, {
-    cwd: job.dir,
-    env: { ...process.env, ...job.env },
-    stdio: [job.stdin ? "pipe" : "ignore", "pipe", "pipe"],
-    // a process group of its own, so that an end reaches what the command started
-    detached: true,
-  });
+  const [program = ""] = job.argv;
+  let child: ChildProcess;
+  try {
+    child = start(job);
+  } catch (error) {
+    // most failures come as an event, but for instance a too large environment is thrown
+    return { ...collected(), failure: startFailure(program, error as NodeJS.ErrnoException) };
+  }
   const ends = (["stdout", "stderr"] as const).map((name) => {
     const [push, end] = lineSplitter((line) => onLine(name, line));
     child[name]?.on("data", (chunk: Buffer) => {
@@ -69,6 +69,17 @@ export async function runJob(job: Job, signal: AbortSignal, onLine: (stream: "st
   stop();
   for (const end of ends) end();
   return { ...collected(), failure };
+}
+
+function start(job: Job): ChildProcess {
+  const [program = "", ...args] = job.argv;
+  return spawn(program, args, {
+    cwd: job.dir,
+    env: { ...process.env, ...job.env },
+    stdio: [job.stdin ? "pipe" : "ignore", "pipe", "pipe"],
+    // a process group of its own, so that an end reaches what the command started
+    detached: true,
+  });
 }
 
 function lineSplitter(onLine: (line: string) => void): [push: (chunk: Buffer) => void, end: () => void] {
@@ -104,7 +115,7 @@ function isDirectory(path: string): boolean {
 }
 
 /** Ends the group on abort. Somebody who left the group but kept the pipes must not keep us waiting: the pipes are closed then. */
-function endGroup(child: ReturnType<typeof spawn>, signal: AbortSignal): () => void {
+function endGroup(child: ChildProcess, signal: AbortSignal): () => void {
   let last: NodeJS.Timeout | undefined;
   const kill = (how: NodeJS.Signals): void => {
     try {
