@@ -12,9 +12,9 @@ export interface Marker {
   line: string;
 }
 
-export function newMarker(): Marker {
+export function newMarker(folder = "/tmp"): Marker {
   const [id, tag, secret] = [8, 6, 16].map((n) => randomBytes(n).toString("hex")) as [string, string, string];
-  return { path: `/tmp/dialout-proof-${id}.txt`, tag: `marker-${tag}`, secret, line: `marker-${tag} ${secret}` };
+  return { path: `${folder}/dialout-proof-${id}.txt`, tag: `marker-${tag}`, secret, line: `marker-${tag} ${secret}` };
 }
 
 /** Writes the file, readable for the uid commands run under, and reads it back. Rejects when it is not what was written. */

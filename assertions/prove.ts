@@ -9,7 +9,13 @@ import type { PodRef, World } from "./ports";
 import { leafProblems, miswiredProblems, presenceProblems, strangerProblems, tell, type Expectation, type LeafAnswer } from "./rules";
 import { checkEnvironment } from "./surroundings";
 
-export const OS_RELEASE = "/etc/os-release";
+/** Where the proof looks. A test whose pods and worker share a file system has other places. */
+export interface Where {
+  osRelease: string;
+  /** Folder for the marker. */
+  markers: string;
+}
+export const WHERE: Where = { osRelease: "/etc/os-release", markers: "/tmp" };
 
 interface Sides {
   pods: PodRef[];
@@ -19,15 +25,15 @@ interface Sides {
 }
 
 /** Runs every check against `world`; never rejects. `secrets` are values that must not appear in the outcome. */
-export async function prove(input: ProofInput, world: World, progress: (check: string) => void = () => {}): Promise<Outcome> {
+export async function prove(input: ProofInput, world: World, progress: (check: string) => void = () => {}, where = WHERE): Promise<Outcome> {
   const secrets: string[] = [];
   const ledger = new Ledger(proofPlan(input), (t) => secrets.reduce((all, s) => all.replaceAll(s, "[redacted]"), t), progress);
   const verdicts: VerdictRow[] = [];
   try {
     const pods = await checkEnvironment(ledger, input, world, secrets);
-    const sides = await tellApart(ledger, input, world, pods);
+    const sides = await tellApart(ledger, input, world, pods, where.osRelease);
     await guard(ledger, input, world);
-    await runLeaves(ledger, input, world, sides, verdicts);
+    await runLeaves(ledger, input, world, sides, verdicts, where);
   } catch (e) {
     if (!(e instanceof Stop)) throw e;
   }
@@ -35,10 +41,10 @@ export async function prove(input: ProofInput, world: World, progress: (check: s
 }
 
 /** Both os-release files, read directly, and the patterns that tell them apart. */
-async function tellApart(ledger: Ledger, input: ProofInput, world: World, pods: PodRef[]): Promise<Sides> {
+async function tellApart(ledger: Ledger, input: ProofInput, world: World, pods: PodRef[], file: string): Promise<Sides> {
   let podText = "", workerText = "";
-  await ledger.must("os-release-read", `${OS_RELEASE} of every pool pod (all the same) and of ${input.worker.container}`, async () => {
-    const read = [...pods.map((p) => world.cluster.exec(p.name, ["cat", OS_RELEASE])), world.worker.exec(["cat", OS_RELEASE])];
+  await ledger.must("os-release-read", `${file} of every pool pod (all the same) and of ${input.worker.container}`, async () => {
+    const read = [...pods.map((p) => world.cluster.exec(p.name, ["cat", file])), world.worker.exec(["cat", file])];
     const texts = await Promise.all(read);
     const bad = texts.findIndex((t) => t.exitCode !== 0 || !t.stdout.trim());
     if (bad >= 0) return wrong(`cat in ${pods[bad]?.name ?? input.worker.container} ended with ${texts[bad]!.exitCode}: ${texts[bad]!.stderr}`);
@@ -71,10 +77,10 @@ async function presence(input: ProofInput, world: World) {
   return { seen: raw ?? "no record", problems: presenceProblems(raw, input.worker.id, now) };
 }
 
-async function runLeaves(ledger: Ledger, input: ProofInput, world: World, sides: Sides, verdicts: VerdictRow[]): Promise<void> {
+async function runLeaves(ledger: Ledger, input: ProofInput, world: World, sides: Sides, verdicts: VerdictRow[], where: Where): Promise<void> {
   const { patterns } = sides;
-  const marker = newMarker();
-  const os = (arm: Prepared["arm"], pattern: string) => prepare({ arm, file: OS_RELEASE, pattern });
+  const marker = newMarker(where.markers);
+  const os = (arm: Prepared["arm"], pattern: string) => prepare({ arm, file: where.osRelease, pattern });
   const q = {
     podsOwn: os("pods", patterns.pods),
     podsOther: os("pods", patterns.remote),

@@ -3,7 +3,7 @@ import type { Inspected } from "./ports";
 
 const OURS = ["SANDBOX_ID", "RELAY_ADDR", "SANDBOX_TOKEN_FILE"];
 /** Only present when the tunnel asks for them; neither is a secret. */
-const OPTIONAL = ["RELAY_TLS", "RELAY_CA_FILE", "RELAY_TLS_SERVER_NAME", "WORKER_MAX_CONCURRENT", "SANDBOX_IMAGE", "SANDBOX_TRUST"];
+const OPTIONAL = ["RELAY_TLS", "RELAY_TLS_CA_FILE", "RELAY_TLS_SERVER_NAME", "WORKER_MAX_CONCURRENT", "SANDBOX_IMAGE", "SANDBOX_TRUST"];
 
 const published = (ports: Record<string, unknown> | null | undefined) => Object.entries(ports ?? {}).filter(([, to]) => Array.isArray(to) && to.length > 0).map(([p]) => p);
 
