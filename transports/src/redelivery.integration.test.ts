@@ -116,6 +116,7 @@ describe("a link that is cut in mid-output", () => {
   });
 
   it("and is aborted meanwhile: the kill is confirmed as soon as the link is back", async () => {
+    await world.freshWorker();
     const stop = new AbortController();
     const c = new Phased(world, world.transport({ abortWaitMs: 10_000 }), "mid-output", { signal: stop.signal });
     await c.reached();

@@ -81,6 +81,12 @@ describe("one delivery", () => {
   });
 });
 
+it("refuses an input that no relay takes, before anything is sent", async () => {
+  const { relay, transport } = await setup({});
+  expect(await rejection(transport.exec("cat", { stdin: Buffer.alloc(16 << 20) }))).toMatchObject({ code: "invalid", message: expect.stringMatching(/in pieces/) });
+  expect(relay.execs).toHaveLength(0);
+});
+
 describe("caps", () => {
   const flood = (n: number, stream = Stream.STREAM_STDOUT) => (x: Exec, call: ExecCall) => {
     call.write(chunk(x, "x".repeat(n), 0, stream));

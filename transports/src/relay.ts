@@ -26,6 +26,9 @@ export const RELAY_DEFAULTS: RelayTiming & { keepaliveMs: number } = {
   keepaliveMs: 10_000,
 };
 
+/** What a relay takes in one message by default (SH_RELAY_MAX_MESSAGE_BYTES), less room for the other fields. */
+const MAX_INPUT = 16 * 1024 * 1024 - 64 * 1024;
+
 /** Runs commands on a worker that dialled a relay. A lost link is redelivered over; no command runs twice. */
 export class GrpcRelayTransport implements SandboxTransport {
   private readonly link: RelayLink;
@@ -43,6 +46,9 @@ export class GrpcRelayTransport implements SandboxTransport {
 
   async exec(command: string, options: ExecOptions = {}): Promise<ExecResult> {
     const limits = limitsOf(command, options);
+    const size = Buffer.byteLength(command) + (options.stdin?.length ?? 0);
+    // Sent anyway it would end the connection, and the calls beside it with it.
+    if (size > MAX_INPUT) throw new TransportError("invalid", `command and stdin are ${size} bytes, a relay takes at most ${MAX_INPUT} in one call: write the data in pieces`);
     if (this.closing) throw new TransportError("closed", "the transport is closed");
     if (options.signal?.aborted) throw new TransportError("aborted", "aborted", { kill: neverStarted, deliveries: 0 });
     const { addr, sandboxId, traceparent } = this.options;

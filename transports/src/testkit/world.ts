@@ -74,6 +74,12 @@ export class World {
     await this.attached();
   }
 
+  /** A worker that has not lost a link yet: its next dial comes within a second. */
+  async freshWorker(): Promise<void> {
+    await this.worker.stop("SIGKILL");
+    await this.startWorker();
+  }
+
   /** Resolves at the next `attached` line after the first `from` lines. */
   async attached(from = 0): Promise<void> {
     await this.worker.line(/attached, serving execs/, 30_000, from);
