@@ -257,11 +257,7 @@ export class Execution {
 
 function stored(log: OutputLog): StoredStream {
   if (log.produced === 0) return { bytes: 0 };
-  let whole = log.complete;
-  if (!whole && !log.failure) {
-    log.flush();
-    whole = log.complete;
-  }
+  const whole = log.seal();
   if (!whole) return { bytes: log.produced };
   return "file" in whole ? { bytes: log.produced, file: path.basename(whole.file) } : { bytes: log.produced, base64: whole.bytes.toString("base64") };
 }

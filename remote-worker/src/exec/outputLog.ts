@@ -26,7 +26,7 @@ export class OutputLog {
   private spooled = 0;
   private spoolFailure: Error | undefined;
 
-  /** @param file where to spool; created when the stream outgrows `inline` bytes */
+  /** @param file where to spool; created when the stream fills a block, or at its end when it is larger than `inline` bytes */
   constructor(
     private readonly file: string,
     private readonly limits: OutputLimits,
@@ -40,12 +40,6 @@ export class OutputLog {
   /** Why the disk stopped taking output, when it did. */
   get failure(): Error | undefined {
     return this.spoolFailure;
-  }
-
-  /** The file that holds the whole stream, when one does. */
-  get complete(): { file: string } | { bytes: Buffer } | undefined {
-    if (this.fd !== undefined) return this.spooled === this.produced ? { file: this.file } : undefined;
-    return this.firstBlock === 0 && this.produced <= this.inline ? { bytes: this.join() } : undefined;
   }
 
   /** Whether to go on reading from the command. @param sent position up to which a reader was sent output */
@@ -66,7 +60,7 @@ export class OutputLog {
       this.produced += n;
       rest = rest.subarray(n);
     }
-    if (this.produced > this.inline) this.spool();
+    if (this.produced - this.spooled >= BLOCK) this.spool(BLOCK);
     this.forget(sent);
   }
 
@@ -88,9 +82,11 @@ export class OutputLog {
     return offset >= this.firstBlock * BLOCK || (this.fd !== undefined && this.spooled >= this.firstBlock * BLOCK);
   }
 
-  /** Puts a stream that is complete but small on disk as well; for output too large to keep inside the journal record. */
-  flush(): void {
-    if (this.fd === undefined && this.produced > 0) this.spool();
+  /** Once the stream has ended: where all of it is kept; undefined when its start is no longer held. */
+  seal(): { file: string } | { bytes: Buffer } | undefined {
+    if (this.fd === undefined && this.firstBlock === 0 && this.produced <= this.inline) return { bytes: this.join() };
+    this.spool(1);
+    return this.fd !== undefined && this.spooled === this.produced ? { file: this.file } : undefined;
   }
 
   close(): void {
@@ -104,11 +100,12 @@ export class OutputLog {
     return this.produced < this.limits.spool && !this.spoolFailure;
   }
 
-  private spool(): void {
+  /** Writes to disk what is not there yet, in pieces of `grain` bytes. */
+  private spool(grain: number): void {
     if (this.spoolFailure) return;
     try {
       this.fd ??= openSync(this.file, "wx+", 0o600);
-      const end = Math.min(this.produced, this.limits.spool);
+      const end = Math.min(this.produced - (this.produced % grain), this.limits.spool);
       while (this.spooled < end) {
         const block = this.blocks.get(Math.floor(this.spooled / BLOCK));
         if (!block) throw new Error("a gap between disk and memory");
