@@ -120,7 +120,7 @@ function normalised(value: Value, key = ""): Value {
       .replace(/\b[0-9a-f]{12}\b/g, "<short id>")
       .replace(/\bplugtry-c-[0-9a-f]{7}\b/g, "<invented name>")
       .replace(/([0-9a-f]{2}:){5}[0-9a-f]{2}/g, "<mac>")
-      .replace(/\b(?!172\.30\.250\.)172\.(1[6-9]|2\d|3[01])\.\d+\.\d+/g, "<address>");
+      .replace(/\b(?!172\.30\.250\.)(172\.(1[6-9]|2\d|3[01])|192\.168)\.\d+\.\d+(\/\d+)?/g, "<address>");
   }
   if (Array.isArray(value)) {
     const inner = value.map((one) => normalised(one));

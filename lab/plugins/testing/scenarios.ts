@@ -34,6 +34,7 @@ export function scenarios(image: string, context: string): Scenario[] {
     inputs: inputs.map((one) => ({ name: "plugtry-c", image, command: SLEEP, destroyGraceSeconds: 1, ...one })),
     ...rest,
   });
+  const legacy: Record<string, Value> = { context, dockerfile: "Dockerfile", buildArgs: { WHO: "one" }, useLegacyBuilder: true };
   const full: Record<string, Value> = {
     envs: ["B=2", "A=1"],
     uploads: [{ file: "/etc/hello", content: "hi\n" }, { file: "/opt/deep/run.sh", contentBase64: "IyEvYmluL3NoCg==", executable: true }, { file: "/etc/key", content: "k", permissions: "0400" }],
@@ -96,12 +97,15 @@ export function scenarios(image: string, context: string): Scenario[] {
       type: REMOTE_IMAGE,
       name: "i",
       inputs: [
-        { name: "plugtry-i:1", build: { context, buildArgs: { WHO: "one" }, labels: { built: "yes" }, tags: ["plugtry-i:extra"] }, triggers: { a: "1" }, forceRemove: true },
-        { name: "plugtry-i:1", build: { context, buildArgs: { WHO: "two" }, labels: { built: "yes" }, tags: ["plugtry-i:extra"] }, triggers: { a: "1" }, forceRemove: true },
-        { name: "plugtry-i:1", build: { context, dockerfile: "Dockerfile", buildArgs: { WHO: "two" }, labels: { built: "no" } }, triggers: { a: "2" }, forceRemove: true },
-        { name: "plugtry-i:2", build: { context, dockerfile: "Dockerfile", buildArgs: { WHO: "two" }, labels: { built: "no" } }, triggers: { a: "2" }, keepLocally: true },
+        { name: "plugtry-i:1", build: { ...legacy, labels: { built: "yes" }, tags: ["plugtry-i:extra"] }, triggers: { a: "1" }, forceRemove: true },
+        { name: "plugtry-i:1", build: { ...legacy, buildArgs: { WHO: "two" }, labels: { built: "yes" }, tags: ["plugtry-i:extra"] }, triggers: { a: "1" }, forceRemove: true },
+        { name: "plugtry-i:1", build: { ...legacy, buildArgs: { WHO: "two" }, labels: { built: "no" }, tags: ["plugtry-i:extra"] }, triggers: { a: "1" }, forceRemove: true },
+        { name: "plugtry-i:1", build: { ...legacy, buildArgs: { WHO: "two" }, labels: { built: "no" }, tags: ["plugtry-i:extra"] }, triggers: { a: "2" }, forceRemove: true },
+        { name: "plugtry-i:1", build: { ...legacy, buildArgs: { WHO: "two" }, labels: { built: "no" }, tags: ["plugtry-i:extra"] }, triggers: { a: "2" }, keepLocally: true },
       ],
     },
+    { title: "image: built by the other way, which loses labels", type: REMOTE_IMAGE, name: "i", inputs: [{ name: "plugtry-i:1", build: { context, buildArgs: { WHO: "one" }, labels: { built: "yes" } } }] },
+    { title: "image: a new name for the new content", type: REMOTE_IMAGE, name: "i", inputs: [{ name: "plugtry-i:1", build: { ...legacy } }, { name: "plugtry-i:2", build: { ...legacy, buildArgs: { WHO: "two" } } }] },
     { title: "image: found locally", type: REMOTE_IMAGE, name: "i", inputs: [{ name: image, keepLocally: true }] },
     { title: "image: removed by hand", type: REMOTE_IMAGE, name: "i", inputs: [{ name: "plugtry-i:1", build: { context } }], byHand: ["docker rmi -f plugtry-i:1"] },
     { title: "image: not to be had", type: REMOTE_IMAGE, name: "i", inputs: [{ name: "plugtry-absent:1" }], fails: /unable to pull image plugtry-absent:1/ },

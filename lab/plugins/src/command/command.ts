@@ -1,6 +1,6 @@
 // command:local:Command.
 import { randomBytes } from "node:crypto";
-import { diffProps } from "../provider/diff";
+import { diffProps, missing } from "../provider/diff";
 import { UserError } from "../provider/errors";
 import type { Call, Resource } from "../provider/plugin";
 import { checkInputs, type Fields } from "../provider/schema";
@@ -17,7 +17,6 @@ export const COMMAND_FIELDS: Fields = {
   environment: { type: "map" },
   dir: { type: "string" },
   interpreter: { type: "list" },
-  // no `replace` here: the SDK asks the engine for a replacement, with the genuine plugin as well
   triggers: { type: "list", of: { type: "any" } },
   logging: { type: "string", pattern: /^(stdout|stderr|stdoutAndStderr|none)$/ },
   addPreviousOutputInEnv: { type: "bool" },
@@ -31,7 +30,9 @@ export class LocalCommand implements Resource {
   }
 
   diff(olds: Props, news: Props): ReturnType<Resource["diff"]> {
-    return { changes: diffProps(COMMAND_FIELDS, revealProps(olds), revealProps(news)), deleteFirst: false };
+    const changes = diffProps(COMMAND_FIELDS, revealProps(olds), revealProps(news), missing);
+    // The first and the last triggers; for a change among them it is the SDK that asks for a replacement.
+    return { changes: changes.map((change) => (change.path === "triggers" ? { ...change, replace: true } : change)), deleteFirst: false };
   }
 
   plan(inputs: Props): Props {

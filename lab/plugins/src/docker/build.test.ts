@@ -3,8 +3,8 @@ import { buildQuery } from "./build";
 import { readProgress } from "./build-log";
 
 test("a build's query", () => {
-  expect(JSON.parse(JSON.stringify(buildQuery("mine:1", { context: ".", buildArgs: { A: "1" }, labels: { l: "v" }, label: { old: "w" }, tags: ["mine:2"], noCache: true, remove: true, target: "" })))).toEqual({
-    version: 2, t: ["mine:1", "mine:2"], dockerfile: "Dockerfile", buildargs: '{"A":"1"}', labels: '{"old":"w","l":"v"}', nocache: true, rm: true,
+  expect(JSON.parse(JSON.stringify(buildQuery("mine:1", { context: ".", dockerfile: "Dockerfile", useLegacyBuilder: true, buildArgs: { A: "1" }, labels: { l: "v" }, tags: ["mine:2"], noCache: true, remove: true, target: "" })))).toEqual({
+    version: 2, t: ["mine:1", "mine:2"], dockerfile: "Dockerfile", buildargs: '{"A":"1"}', labels: '{"l":"v"}', nocache: true, rm: true,
   });
 });
 

@@ -17,9 +17,10 @@ export function buildQuery(name: string, build: Props): NonNullable<Request["que
   return {
     version: 2,
     t: [name, ...strings("tags")],
-    dockerfile: dockerfileOf(build),
+    dockerfile: String(build.dockerfile),
     buildargs: JSON.stringify(build.buildArgs ?? {}),
-    labels: JSON.stringify({ ...((build.label ?? {}) as Props), ...((build.labels ?? {}) as Props) }),
+    // The genuine plugin loses `labels` unless it is told to use the legacy builder. So do we, or only users would find out.
+    labels: build.useLegacyBuilder === true ? JSON.stringify(build.labels ?? {}) : undefined,
     target: text("target"),
     platform: text("platform"),
     networkmode: text("networkMode"),
@@ -31,15 +32,11 @@ export function buildQuery(name: string, build: Props): NonNullable<Request["que
   };
 }
 
-export function dockerfileOf(build: Props): string {
-  return build.dockerfile ? String(build.dockerfile) : "Dockerfile";
-}
-
 export async function buildImage(engine: Engine, name: string, build: Props, call: Call): Promise<void> {
   const output: string[] = [];
   type Message = { id?: string; aux?: unknown; stream?: string; error?: string; errorDetail?: { message?: string } };
   try {
-    const body = contextArchive(String(build.context), dockerfileOf(build));
+    const body = contextArchive(String(build.context), String(build.dockerfile));
     for await (const message of engine.lines<Message>("POST", "/build", { query: buildQuery(name, build), body, signal: call.signal })) {
       if (message.id === "moby.buildkit.trace") {
         const progress = readProgress(String(message.aux));

@@ -15,10 +15,11 @@ const inspected: Inspected = {
 };
 
 test("a running container", () => {
-  expect(stateOf(inspected, true)).toMatchObject({ name: "mine", memory: 64, memorySwap: -1, init: false, healthcheck: null, exitCode: null, mustRun: true, hosts: [{ host: "a", ip: "1.2.3.4" }, { host: "six", ip: "::1" }] });
+  expect(stateOf(inspected, true)).toMatchObject({ name: "mine", memory: 64, memorySwap: -1, init: false, exitCode: null, mustRun: true, hosts: [{ host: "a", ip: "1.2.3.4" }, { host: "six", ip: "::1" }] });
 });
 
-test("no capabilities are no statement about capabilities", () => {
+test("no capabilities or health check are no statement about them", () => {
+  expect(stateOf(inspected, true)).not.toHaveProperty("healthcheck");
   expect(stateOf(inspected, true)).not.toHaveProperty("capabilities");
   expect(stateOf({ ...inspected, HostConfig: { ...inspected.HostConfig, CapDrop: ["ALL"] } }, true).capabilities).toEqual({ adds: [], drops: ["ALL"] });
 });

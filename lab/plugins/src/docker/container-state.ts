@@ -68,6 +68,7 @@ export function stateOf(inspected: Inspected, mustRun: boolean): Props {
     networkMode: host.NetworkMode,
     // the daemon's nothing is no difference to what the program did not say
     ...(host.CapAdd?.length || host.CapDrop?.length ? { capabilities: { adds: host.CapAdd ?? [], drops: host.CapDrop ?? [] } } : {}),
+    ...(config.Healthcheck ? { healthcheck: healthcheck(config.Healthcheck) } : {}),
     securityOpts: host.SecurityOpt ?? [],
     readOnly: host.ReadonlyRootfs,
     tmpfs: host.Tmpfs ?? null,
@@ -76,7 +77,6 @@ export function stateOf(inspected: Inspected, mustRun: boolean): Props {
     memory: mib(host.Memory),
     memorySwap: mib(host.MemorySwap),
     init: host.Init ?? false,
-    healthcheck: healthcheck(config.Healthcheck),
     stopSignal: config.StopSignal ?? "",
     stopTimeout: config.StopTimeout ?? 0,
     rm: host.AutoRemove,
@@ -101,8 +101,7 @@ export function stateOf(inspected: Inspected, mustRun: boolean): Props {
   };
 }
 
-function healthcheck(config: Inspected["Config"]["Healthcheck"]): Value {
-  if (!config) return null;
+function healthcheck(config: NonNullable<Inspected["Config"]["Healthcheck"]>): Value {
   return {
     tests: config.Test ?? [],
     interval: formatDuration(config.Interval ?? 0),

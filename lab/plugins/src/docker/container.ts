@@ -1,6 +1,6 @@
 // docker:index/container:Container.
 import { setTimeout as sleep } from "node:timers/promises";
-import { diffProps, mustDeleteFirst } from "../provider/diff";
+import { diffProps } from "../provider/diff";
 import { PartlyMade, UserError, messageOf } from "../provider/errors";
 import type { Call, Resource } from "../provider/plugin";
 import { checkInputs, givenOutputs, planOutputs } from "../provider/schema";
@@ -23,7 +23,7 @@ export class Container implements Resource {
   }
 
   diff(olds: Props, news: Props): ReturnType<Resource["diff"]> {
-    return { changes: diffProps(CONTAINER_FIELDS, olds, news), deleteFirst: mustDeleteFirst(CONTAINER_FIELDS, olds, news) };
+    return { changes: diffProps(CONTAINER_FIELDS, olds, news), deleteFirst: true };
   }
 
   plan(inputs: Props, olds?: Props): Props {
@@ -68,8 +68,8 @@ export class Container implements Resource {
     if (news.mustRun === true && news.start !== false && !before.State.Running) {
       await engine.bytes("POST", `/containers/${id}/start`, { signal }).catch(explain("Unable to start container"));
     }
-    const after = await inspect(engine, id, signal);
-    return { ...olds, ...(after ? stateOf(after, news.mustRun !== false) : {}), ...withoutMustRun(givenOutputs(CONTAINER_FIELDS, news)) };
+    // as with the genuine plugin, what follows from the change shows after a refresh
+    return { ...olds, ...givenOutputs(CONTAINER_FIELDS, news) };
   }
 
   async delete(id: string, state: Props, call: Call): Promise<void> {
@@ -101,7 +101,7 @@ export class Container implements Resource {
     const inspected = await inspect(engine, id);
     // one with `rm` may have come and gone
     const state = inspected ? stateOf(inspected, inputs.mustRun !== false) : {};
-    return { ...planOutputs(CONTAINER_FIELDS, inputs, {}), ...state, ...given(inputs), containerLogs };
+    return { ...planOutputs(CONTAINER_FIELDS, inputs, {}), ...state, ...wordedAs(inputs), containerLogs };
   }
 
   // What is already broken must not hide why.
@@ -111,12 +111,8 @@ export class Container implements Resource {
 }
 
 /** Inputs that were given keep the program's wording in the state; what they turned into is for `refresh` to find out. */
-function given(inputs: Props): Props {
-  return withoutMustRun(Object.fromEntries(Object.entries(givenOutputs(CONTAINER_FIELDS, inputs)).filter(([key]) => inputs[key] !== undefined)));
-}
-
-function withoutMustRun({ mustRun: _, ...rest }: Props): Props {
-  return rest;
+function wordedAs(inputs: Props): Props {
+  return Object.fromEntries(Object.entries(givenOutputs(CONTAINER_FIELDS, inputs)).filter(([key]) => inputs[key] !== undefined && key !== "mustRun"));
 }
 
 function inspect(engine: Engine, id: string, signal?: AbortSignal): Promise<Inspected | null> {

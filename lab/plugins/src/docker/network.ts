@@ -1,6 +1,6 @@
 // docker:index/network:Network.
 import { setTimeout as sleep } from "node:timers/promises";
-import { diffProps, mustDeleteFirst } from "../provider/diff";
+import { diffProps } from "../provider/diff";
 import { UserError, messageOf } from "../provider/errors";
 import type { Call, Resource } from "../provider/plugin";
 import { checkInputs, givenOutputs, planOutputs, type Field, type Fields } from "../provider/schema";
@@ -86,7 +86,7 @@ export class Network implements Resource {
   }
 
   diff(olds: Props, news: Props): ReturnType<Resource["diff"]> {
-    return { changes: diffProps(NETWORK_FIELDS, olds, news), deleteFirst: mustDeleteFirst(NETWORK_FIELDS, olds, news) };
+    return { changes: diffProps(NETWORK_FIELDS, olds, news), deleteFirst: true };
   }
 
   plan(inputs: Props, olds?: Props): Props {

@@ -19,10 +19,9 @@ export const REMOTE_IMAGE_FIELDS: Fields = {
     replace: true,
     fields: {
       context: { ...text, required: true },
-      dockerfile: text,
+      dockerfile: { ...text, default: "Dockerfile" },
       buildArgs: { type: "map" },
       labels: { type: "map" },
-      label: { type: "map", replace: false },
       tags: { type: "list", replace: false },
       target: text,
       platform: text,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { diffProps, mustDeleteFirst, propertyOf, type Change } from "./diff";
+import { diffProps, missing, propertyOf, type Change } from "./diff";
 import type { Fields } from "./schema";
 import { UNKNOWN, type Props } from "./values";
 
@@ -14,6 +14,7 @@ const FIELDS: Fields = {
   options: { type: "map" },
   build: { type: "object", replace: true, fields: { context: { type: "string" }, tags: { type: "list", replace: false }, args: { type: "map" } } },
   free: { type: "list", of: { type: "any" } },
+  on: { type: "bool", unset: false },
   id: { type: "string", output: true },
 };
 const diff = (olds: Props, news: Props): string[] => diffProps(FIELDS, olds, news).map(({ kind, path, replace }: Change) => `${kind} ${path}${replace ? " !" : ""}`);
@@ -25,13 +26,15 @@ test.each<[string, Props, Props, string[]]>([
   ["a decided value that the program now sets", { hostname: "abc" }, { hostname: "def" }, ["update hostname !"]],
   ["an empty text that means the image's", { user: "65532" }, { user: "" }, []],
   ["a value that the daemon set and the program did not ask for", { memory: 128 }, {}, ["delete memory"]],
-  ["a new value", { memory: 0 }, { memory: 64 }, ["add memory"]],
+  ["a new value", { memory: 0 }, { memory: 64 }, ["update memory"]],
   ["an unknown value", { memory: 64 }, { memory: UNKNOWN }, ["update memory"]],
   ["list elements", { command: ["a", "b", "c"] }, { command: ["a", "x"] }, ["update command[1] !", "delete command[2] !"]],
+  ["a first value", {}, { memory: 64 }, ["add memory"]],
+  ["back to the default", { on: true }, {}, ["update on"]],
   ["a first list", { command: [] }, { command: ["a"] }, ["add command !"]],
   ["an emptied list", { command: ["a"] }, { command: [] }, ["delete command !"]],
   ["another order in a set", { envs: ["a", "b"] }, { envs: ["b", "a"] }, []],
-  ["set elements", { envs: ["a", "b"] }, { envs: ["a", "c", "d"] }, ["update envs[1] !", "add envs[2] !"]],
+  ["set elements", { envs: ["a", "b"] }, { envs: ["a", "c", "d"] }, ["update envs !"]],
   ["a set with something unknown", { envs: ["a"] }, { envs: [`A=${UNKNOWN}`] }, ["update envs !"]],
   ["set objects by what is in them", { hosts: [{ host: "h", ip: "1", tags: ["x", "y"] }] }, { hosts: [{ __defaults: [], ip: "1", host: "h", tags: ["y", "x"] }] }, []],
   ["map entries", { options: { a: "1", b: "2" } }, { options: { b: "3", "c.d": "4" } }, ["delete options.a", "update options.b", 'add options["c.d"]']],
@@ -42,10 +45,9 @@ test.each<[string, Props, Props, string[]]>([
   expect(diff(olds, news)).toEqual(expected);
 });
 
-test("a chosen name stands in the way of its successor, an invented one does not", () => {
-  expect(mustDeleteFirst(FIELDS, { name: "n" }, { name: "n", __defaults: [] })).toBe(true);
-  expect(mustDeleteFirst(FIELDS, { name: "n" }, { name: "m", __defaults: [] })).toBe(false);
-  expect(mustDeleteFirst(FIELDS, { name: "n-1" }, { name: "n-1", __defaults: ["name"] })).toBe(false);
+test("a provider may tell false from nothing", () => {
+  expect(diffProps(FIELDS, {}, { on: false })).toEqual([]);
+  expect(diffProps(FIELDS, {}, { on: false, command: [] }, missing)).toEqual([{ path: "command", kind: "add", replace: true }, { path: "on", kind: "add", replace: false }]);
 });
 
 test("a path begins with its property", () => {

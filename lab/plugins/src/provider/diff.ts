@@ -13,8 +13,15 @@ export interface Change {
 
 const text: Field = { type: "string" };
 
-export function diffProps(fields: Fields, olds: Props, news: Props): Change[] {
-  return Object.entries(fields).flatMap(([key, field]) => (field.output ? [] : diffValue(field, olds[key], news[key], key, false)));
+/** Whether a property counts as set. */
+export type IsUnset = (value: Value | undefined) => boolean;
+/** For a provider that tells `false` from nothing. */
+export const missing: IsUnset = (value) => value === undefined || value === null;
+
+/** @param isUnset by default nothing, zero, false and empty are one, as in Terraform's providers */
+export function diffProps(fields: Fields, olds: Props, news: Props, isUnset: IsUnset = isEmpty): Change[] {
+  const walk = new Walk(isUnset);
+  return Object.entries(fields).flatMap(([key, field]) => (field.output ? [] : walk.value(field, olds[key], news[key], key, false)));
 }
 
 /** The first segment of a path: the property itself. */
@@ -22,39 +29,48 @@ export function propertyOf(path: string): string {
   return path.split(/[.[]/, 1)[0] ?? path;
 }
 
-/** A name that the program chose cannot be used twice, so the old resource has to go first. */
-export function mustDeleteFirst(fields: Fields, olds: Props, news: Props): boolean {
-  const named = Object.entries(fields).find(([, field]) => field.autoname)?.[0];
-  if (!named) return false;
-  const invented = Array.isArray(news.__defaults) && news.__defaults.includes(named);
-  return !invented && olds[named] === news[named];
-}
+class Walk {
+  constructor(private readonly isUnset: IsUnset) {}
 
-function diffValue(field: Field, old: Value | undefined, wanted: Value | undefined, path: string, inherited: boolean): Change[] {
-  const replace = field.replace ?? inherited;
-  const change = (kind: Kind, at = path): Change[] => [{ path: at, kind, replace }];
-  if (wanted === undefined || wanted === null) {
-    return field.computed || field.emptyIsUnset || isEmpty(old) ? [] : change("delete");
+  value(field: Field, old: Value | undefined, wanted: Value | undefined, path: string, inherited: boolean): Change[] {
+    const replace = field.replace ?? inherited;
+    const change = (kind: Kind): Change[] => [{ path, kind, replace }];
+    if (wanted === undefined || wanted === null) {
+      if (field.computed || field.emptyIsUnset || this.isUnset(old)) return [];
+      // one with a value of its own for "unset" goes back to that
+      return change(field.unset === undefined ? "delete" : "update");
+    }
+    if (wanted === UNKNOWN) return change("update");
+    if (this.isUnset(wanted) && (this.isUnset(old) || field.emptyIsUnset)) return [];
+    if (typeof wanted === "object") {
+      if (this.isUnset(old)) return change("add");
+      if (this.isUnset(wanted)) return change("delete");
+    }
+    switch (field.type) {
+      case "map":
+        return diffMap(old as Props, wanted as Props, path, replace);
+      case "object":
+        return Object.entries(field.fields ?? {}).flatMap(([key, inner]) =>
+          this.value(inner, isObject(old) ? old[key] : undefined, (wanted as Props)[key], `${path}.${key}`, replace),
+        );
+      case "list":
+        return this.list(field.of ?? text, asList(old), asList(wanted), path, replace);
+      case "set":
+        return sameSet(field, old, wanted) ? [] : change("update");
+      case "any":
+        return isDeepStrictEqual(old, wanted) ? [] : change("update");
+      default:
+        return old === wanted ? [] : change(missing(old) ? "add" : "update");
+    }
   }
-  if (wanted === UNKNOWN) return change("update");
-  if (isEmpty(wanted) && (isEmpty(old) || field.emptyIsUnset)) return [];
-  if (isEmpty(old) && typeof wanted === "object") return change("add");
-  if (isEmpty(wanted) && typeof wanted === "object") return change("delete");
-  switch (field.type) {
-    case "map":
-      return diffMap(old as Props, wanted as Props, path, replace);
-    case "object":
-      return Object.entries(field.fields ?? {}).flatMap(([key, inner]) =>
-        diffValue(inner, isObject(old) ? old[key] : undefined, (wanted as Props)[key], `${path}.${key}`, replace),
-      );
-    case "list":
-      return diffList(field, asList(old), asList(wanted), path, replace);
-    case "set":
-      return diffSet(field.of ?? text, asList(old), asList(wanted), path, replace);
-    case "any":
-      return isDeepStrictEqual(old, wanted) ? [] : change("update");
-    default:
-      return old === wanted ? [] : change(isEmpty(old) ? "add" : "update");
+
+  private list(element: Field, old: Value[], wanted: Value[], path: string, replace: boolean): Change[] {
+    return Array.from({ length: Math.max(old.length, wanted.length) }).flatMap((_, i): Change[] => {
+      const at = `${path}[${i}]`;
+      if (i >= wanted.length) return [{ path: at, kind: "delete", replace }];
+      if (i >= old.length) return [{ path: at, kind: "add", replace }];
+      return this.value(element, old[i], wanted[i], at, replace);
+    });
   }
 }
 
@@ -72,26 +88,9 @@ function diffMap(old: Props, wanted: Props, path: string, replace: boolean): Cha
   });
 }
 
-function diffList(field: Field, old: Value[], wanted: Value[], path: string, replace: boolean): Change[] {
-  return Array.from({ length: Math.max(old.length, wanted.length) }).flatMap((_, i): Change[] => {
-    const at = `${path}[${i}]`;
-    if (i >= wanted.length) return [{ path: at, kind: "delete", replace }];
-    if (i >= old.length) return [{ path: at, kind: "add", replace }];
-    return diffValue(field.of ?? text, old[i], wanted[i], at, replace);
-  });
-}
-
-// Order means nothing in a set; an element at the same place on both sides is shown as one update.
-function diffSet(element: Field, old: Value[], wanted: Value[], path: string, replace: boolean): Change[] {
-  const canonical = (value: Value): string => JSON.stringify(strip(element, value));
-  const [before, after] = [old.map(canonical), wanted.map(canonical)];
-  if (after.some((one) => one.includes(UNKNOWN))) return [{ path, kind: "update", replace }];
-  const gone = before.flatMap((one, i) => (after.includes(one) ? [] : [i]));
-  const added = after.flatMap((one, i) => (before.includes(one) ? [] : [i]));
-  return [
-    ...gone.map((i): Change => ({ path: `${path}[${i}]`, kind: added.includes(i) ? "update" : "delete", replace })),
-    ...added.filter((i) => !gone.includes(i)).map((i): Change => ({ path: `${path}[${i}]`, kind: "add", replace })),
-  ];
+// Order means nothing in a set. An unknown inside is never equal to what is known.
+function sameSet(field: Field, old: Value | undefined, wanted: Value): boolean {
+  return JSON.stringify(strip(field, asList(old))) === JSON.stringify(strip(field, wanted));
 }
 
 /** Without empty properties and default marks, keys in the order of the description, inner sets sorted. */
