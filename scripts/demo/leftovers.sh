@@ -41,8 +41,12 @@ check_nothing_left() {
   new=$(comm -13 "$before" "$now"); rm -f "$now"
   if [ -z "$new" ]; then phase "down: containers, networks, volumes, image tags, kubeconfigs and processes are as before the first up"; return; fi
   say "still there, and not before the first up:"
-  say "${new//$'\n'/$'\n'}"
-  if grep -Eq $'^(container|network)\t[^\n]*dialout|^image\tdev\\.local/dialout-|^process\t|^file\t.*/dialout-' <<<"$new"; then
+  say "$new"
+  if awk -F '\t' '
+      ($1 == "container" || $1 == "network") && $2 ~ /dialout/ { ours = 1 }
+      $1 == "image" && $2 ~ /^dev\.local\/dialout-/ { ours = 1 }
+      $1 == "process" || ($1 == "file" && $2 ~ /\/dialout-/) { ours = 1 }
+      END { exit !ours }' <<<"$new"; then
     say "error: something of ours is left (above). Run ./demo down again; if it stays, remove it by name"
     exit $EXIT_CHECK
   fi
