@@ -83,8 +83,9 @@ export function languageHost(engine: string, version: string, children: Children
       set(response);
       call.write(response);
     };
+    // grpc-js turns this event into the call's status; destroy() would leave the caller waiting
     const fail = (message: string): void => {
-      call.destroy(Object.assign(new Error(message), { code: grpc.status.UNKNOWN, details: message }));
+      call.emit("error", Object.assign(new Error(message), { code: grpc.status.UNKNOWN, details: message }));
     };
     const options = (call.request.getInfo()?.getOptions()?.toJavaScript() ?? {}) as Record<string, unknown>;
     const problem = optionsProblem(options);
