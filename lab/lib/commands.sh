@@ -26,7 +26,8 @@ lab_up() {
   phase images "$([ ${#stale[@]} -gt 0 ] && echo "${#stale[@]} to build" || echo "all there")"
   for line in "${stale[@]}"; do ensure_image "$line"; done
   phase node-image "$NODE_TAG"
-  if [ "${HAVE[$NODE_TAG]:-}" != "$(node_image_id)" ]; then ensure_node_image; fi
+  if [ "${HAVE[$NODE_TAG]:-}" != "${IMAGE_ID[$NODE_TAG]}" ]; then ensure_node_image; fi
+  remove_replaced_images
   phase manifests "$LAB_HOME/manifests"
   run manifests manifests write_manifests
   set=$(plugins_in_use)
@@ -75,7 +76,7 @@ lab_plan() {
   if docker_answers; then
     read_images
     while read -r name; do echo "image ${name%% *}"; done < <(stale_images)
-    if [ "${HAVE[$NODE_TAG]:-}" != "$(node_image_id)" ]; then echo "image $NODE_TAG"; fi
+    if [ "${HAVE[$NODE_TAG]:-}" != "${IMAGE_ID[$NODE_TAG]}" ]; then echo "image $NODE_TAG"; fi
   else while read -r name; do echo "image ${name%% *}"; done < <(wanted_images; node_image); fi
   set=$(plugins_in_use)
   echo "plugins: $set$(set_is_ready "$set" && echo ", there" || echo ", to install into $(set_dir "$set")")"
@@ -91,16 +92,16 @@ lab_status() {
   for name in "${ROOT_NAMES[@]}"; do printf 'root       %-18s %s\n' "$name" "$(root_way "$name")"; done
   if docker_answers; then
     read_images
-    while read -r name; do image_state "${name%% *}" "$(image_id "$name")"; done < <(wanted_images)
-    image_state "$NODE_TAG" "$(node_image_id)"
+    while read -r name; do image_state "${name%% *}"; done < <(wanted_images)
+    image_state "$NODE_TAG"
   fi
   for set in genuine standin; do printf 'plugins    %-18s %s\n' $set "$(set_is_ready $set && echo installed || echo 'not installed')"; done
   echo "in use     $(plugins_in_use)"
 }
 
-image_state() { # tag, wanted id
+image_state() { # tag
   local state=outdated
-  case ${HAVE[$1]:-} in "") state=missing ;; "$2") state=current ;; esac
+  case ${HAVE[$1]:-} in "") state=missing ;; "${IMAGE_ID[$1]}") state=current ;; esac
   printf 'image      %-40s %s\n' "$1" $state
 }
 
@@ -148,6 +149,7 @@ lab_remove() {
     [ -z "$users" ] || die failed "containers still use the lab's images: $users" "./demo down, then lab/lab remove"
     remove_node_leftovers
     for tag in "${tags[@]}"; do docker rmi "$tag" >/dev/null 2>&1 || true; done
+    remove_replaced_images
     if lab_dockerd >/dev/null; then stop_dockerd "${1:-}"; fi
   fi
   [ "$(readlink "$REPO/.lab" 2>/dev/null)" != "$LAB_HOME" ] || rm "$REPO/.lab"

@@ -37,7 +37,13 @@ cached_file() {
   done
 }
 
-hash_of_stdin() { sha256sum | cut -c1-16; }
+hash_of_stdin() { local hash; read -r hash _ < <(sha256sum); printf '%s\n' "${hash:0:16}"; }
+
+# point_to LINK TARGET: a link that changes in one step, and only when it has to.
+point_to() {
+  [ "$(readlink "$1" 2>/dev/null)" != "$2" ] || return 0
+  ln -sfn "$2" "$1.new"; mv -T "$1.new" "$1"
+}
 
 # A place for half-made things on the same file system as the result, so that the last step is a rename. `up` empties LAB_HOME/tmp first.
 scratch() { mktemp -d "$LAB_HOME/tmp/${1:-work}.XXXXXX"; }

@@ -34,7 +34,7 @@ ensure_genuine() {
     run "genuine plugins, unpacking" genuine unpack_genuine
     detail "genuine plugins: unpacked from $(cached_file $GENUINE_ARCHIVE)"
   fi
-  ln -sfn "$(basename "$(genuine_dir)")" "$LAB_HOME/bin/genuine"
+  point_to "$LAB_HOME/bin/genuine" "genuine-$GENUINE_ID"
 }
 unpack_genuine() {
   local into; into=$(scratch genuine)

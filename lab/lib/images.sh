@@ -43,30 +43,35 @@ wanted_images() { printf '%s\n' "${IMAGES[@]}"; if has_kourier; then printf '%s\
 # Names and contents of all files below a folder; tests and build results are not part of what is built.
 folder_contents() { (cd "$1" || exit; find . -name dist -prune -o -type f ! -name '*.test.ts' -print0 | sort -z | xargs -0 sha256sum); }
 
-image_id() {
-  local tag recipe parts part; read -r tag recipe parts <<<"$*"
-  {
-    echo "$tag $recipe"
-    folder_contents "$LAB/images/${recipe%%:*}"
-    for part in $parts; do part_id "$part"; done
-  } | hash_of_stdin
+# Ids of images are worked out once for a run, on the first question; an image that others are made from comes before them in the lists.
+declare -A IMAGE_ID=() FOLDER_ID=()
+work_out_image_ids() {
+  local line tag recipe parts part folder
+  for folder in "$LAB"/images/*; do FOLDER_ID[${folder##*/}]=$(folder_contents "$folder" | hash_of_stdin); done
+  FOLDER_ID[ingress-sources]=$(folder_contents "$LAB/ingress" | hash_of_stdin)
+  while read -r line; do
+    read -r tag recipe parts <<<"$line"
+    IMAGE_ID[$tag]=$({ echo "$tag $recipe" "${FOLDER_ID[${recipe%%:*}]}"; for part in $parts; do part_id "$part"; done; } | hash_of_stdin)
+  done < <(printf '%s\n' "${IMAGES[@]}" "${KOURIER_IMAGES[@]}" "${NODE_IMAGES[@]}")
+  IMAGE_ID[$NODE_TAG]=$(node_image_id)
 }
 part_id() {
-  local value=${1#*:} line
+  local value=${1#*:}
   case $1 in
     root:*) root_id "$value" ;;
     tool:*) tool_id "${value%/*}" ;;
     genuine:*) echo "$GENUINE_ID" ;;
     node | envoy) echo "${DOWNLOADS[$1]}" ;;
-    ingress) folder_contents "$LAB/ingress" ;;
-    image:*) for line in "${IMAGES[@]}"; do if [ "${line%% *}" = "$value" ]; then image_id "$line"; fi; done ;;
+    ingress) echo "${FOLDER_ID[ingress-sources]}" ;;
+    image:*) echo "${IMAGE_ID[$value]}" ;;
   esac
 }
 
 # Fills HAVE[tag]=recipe id from one question to Docker; tags that it does not know are absent.
 declare -A HAVE=()
 read_images() {
-  local tags line label; HAVE=()
+  local tags line label tag; HAVE=()
+  work_out_image_ids
   mapfile -t tags < <({ wanted_images; node_image; } | cut -d' ' -f1)
   while IFS='|' read -r label line; do
     for tag in $line; do HAVE[$tag]=$label; done
@@ -75,7 +80,7 @@ read_images() {
 
 stale_images() {
   local line
-  while read -r line; do [ "${HAVE[${line%% *}]:-}" = "$(image_id "$line")" ] || echo "$line"; done < <(wanted_images)
+  while read -r line; do [ "${HAVE[${line%% *}]:-}" = "${IMAGE_ID[${line%% *}]}" ] || echo "$line"; done < <(wanted_images)
 }
 
 ensure_image() {
@@ -85,8 +90,9 @@ ensure_image() {
 }
 
 build_image() {
-  local tag recipe parts part context id; read -r tag recipe parts <<<"$1"
-  context=$(scratch image); id=$(image_id "$1")
+  local tag recipe parts part context; read -r tag recipe parts <<<"$1"
+  context=$(scratch image)
+  [ ${#IMAGE_ID[@]} -gt 0 ] || work_out_image_ids
   cp -r "$LAB/images/${recipe%%:*}/." "$context"
   for part in $parts; do place_part "$part" "$context"; done
   case $recipe in binary:*)
@@ -95,14 +101,26 @@ build_image() {
     sed -i "s#@BINARY@#$part#; s#@PATH@#$path#; s#@USER@#$user#" "$context/Dockerfile" ;;
   esac
   local before; before=$(docker image inspect --format '{{.Id}}' "$tag" 2>/dev/null || true)
-  docker_build "$tag" "$id" "$context"
+  docker_build "$tag" "${IMAGE_ID[$tag]}" "$context"
   forget_replaced "$tag" "$before"
   rm -rf "$context"
 }
-# An image that lost its tag to a newer build goes, unless a container or another image still needs it.
+# An image that lost its tag to a newer build goes. While a container or an image made from it needs it, it stays, and later runs try again.
 forget_replaced() { # tag, id before
   if [ -z "$2" ] || [ "$2" = "$(docker image inspect --format '{{.Id}}' "$1")" ]; then return; fi
-  docker rmi "$2" >/dev/null 2>&1 || true
+  echo "$2" >> "$LAB_HOME/docker/replaced"
+}
+remove_replaced_images() {
+  local list=$LAB_HOME/docker/replaced id
+  [ -s "$list" ] || return 0
+  while read -r id; do
+    case $(docker image inspect --format '{{len .RepoTags}}' "$id" 2>/dev/null || echo gone) in
+      0) docker rmi "$id" >/dev/null 2>&1 || echo "$id" ;;
+      gone) ;;
+      *) ;; # somebody gave it a name of their own: theirs now
+    esac
+  done < <(sort -u "$list") > "$list.new"
+  mv "$list.new" "$list"
 }
 place_part() {
   local value=${1#*:} into=$2

@@ -6,9 +6,15 @@ TEMPORARY_LABEL=dialout.lab.temporary
 
 node_image() { echo "$NODE_TAG node root:node tool:kubernetes/kubelet tool:kubernetes/kubeadm tool:kubernetes/kubectl tool:crictl/crictl"; }
 
+# Called by work_out_image_ids, when those of its parts are known.
 node_image_id() {
-  local line
-  { image_id "$(node_image)"; echo "${DOWNLOADS[kind-files]}" "$(node_names)"; cat "$LAB/lib/node-image.sh"; for line in "${NODE_IMAGES[@]}"; do image_id "$line"; done; } | hash_of_stdin
+  local line part
+  {
+    echo "${FOLDER_ID[node]}" "${DOWNLOADS[kind-files]}" "$(node_names)"
+    for part in $(node_image | cut -d' ' -f3-); do part_id "$part"; done
+    for line in "${NODE_IMAGES[@]}"; do echo "${IMAGE_ID[${line%% *}]}"; done
+    cat "$LAB/lib/node-image.sh"
+  } | hash_of_stdin
 }
 
 # our name, and the name that kubeadm looks for
@@ -44,7 +50,7 @@ build_node_image() {
   # shellcheck disable=SC2016
   docker exec "$container" sh -c 'kill $(pidof containerd); while pidof containerd >/dev/null; do sleep 0.1; done'
   local before; before=$(docker image inspect --format '{{.Id}}' "$NODE_TAG" 2>/dev/null || true)
-  docker commit --change 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]' --change "LABEL $RECIPE_LABEL=$(node_image_id)" "$container" "$NODE_TAG"
+  docker commit --change 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]' --change "LABEL $RECIPE_LABEL=${IMAGE_ID[$NODE_TAG]}" "$container" "$NODE_TAG"
   docker rm -f "$container" >/dev/null
   forget_replaced "$NODE_TAG" "$before"
 }
@@ -56,7 +62,7 @@ build_node_base() {
   cp -r "$(download_dir kind-files)" "$context/files"
   patch_kind_files "$context/files/etc"
   printf '%s' "$KUBERNETES_VERSION" > "$context/version"
-  docker_build lab/node-base:tmp "$(node_image_id)" "$context"
+  docker_build lab/node-base:tmp "${IMAGE_ID[$NODE_TAG]}" "$context"
   rm -rf "$context"
 }
 

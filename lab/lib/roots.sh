@@ -14,8 +14,10 @@ ROOT_NAMES=(node slim iptables pool worker redis) # the biggest first
 ROOT_OPTIONS=(--variant=minbase --format=tar --dpkgopt=force-unsafe-io --aptopt='Acquire::Retries "5"' --aptopt='Acquire::Languages "none"'
   --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/info/*')
 
-root_id() { printf '%s\n' "${ROOTS[$1]}" "${ROOT_OPTIONS[@]}" | hash_of_stdin; }
-root_file() { printf '%s/roots/%s-%s.tar\n' "$LAB_HOME" "$1" "$(root_id "$1")"; }
+declare -A ROOT_ID=()
+for root in "${ROOT_NAMES[@]}"; do ROOT_ID[$root]=$(printf '%s\n' "${ROOTS[$root]}" "${ROOT_OPTIONS[@]}" | hash_of_stdin); done
+root_id() { printf '%s\n' "${ROOT_ID[$1]}"; }
+root_file() { printf '%s/roots/%s-%s.tar\n' "$LAB_HOME" "$1" "${ROOT_ID[$1]}"; }
 
 root_way() {
   local hit

@@ -28,15 +28,15 @@ TOOLS=(kind pause crictl etcd coredns knative kube-router pulumi pulumi-kubernet
 declare -A BUILD_SECONDS=([kind]=20 [pause]=5 [crictl]=40 [etcd]=40 [coredns]=150 [knative]=140 [kube-router]=140 [pulumi]=300 [pulumi-kubernetes]=400 [kubernetes]=520 [toxiproxy]=20)
 
 # Hashes what the Go command itself would say (GOVERSION, GOOS, GOARCH), so that `plan` needs no Go.
-tool_id() {
-  (
-    cd "$LAB/go/$1" || exit
-    { printf '%s\nlinux\namd64\n%s\n%s\n' "$GO_TOOLCHAIN" "${LINKER_FLAGS[$1]:-}" "${PACKAGES[$1]}"; printf '%s\0' ./go.mod ./go.sum ./*.go | sort -z | existing_contents; } | hash_of_stdin
-  )
+hash_tool() {
+  local files=("$LAB/go/$1"/go.mod "$LAB/go/$1"/go.sum "$LAB/go/$1"/*.go) present=() file
+  for file in "${files[@]}"; do [ ! -f "$file" ] || present+=("$file"); done
+  { printf '%s\nlinux\namd64\n%s\n%s\n' "$GO_TOOLCHAIN" "${LINKER_FLAGS[$1]:-}" "${PACKAGES[$1]}"; cat "${present[@]}"; } | hash_of_stdin
 }
-existing_contents() { local file; while IFS= read -r -d '' file; do [ ! -f "$file" ] || cat "$file"; done; }
-
-tool_dir() { printf '%s/bin/%s-%s\n' "$LAB_HOME" "$1" "$(tool_id "$1")"; }
+declare -A TOOL_ID=()
+for tool in "${!PACKAGES[@]}"; do TOOL_ID[$tool]=$(hash_tool "$tool"); done
+tool_id() { printf '%s\n' "${TOOL_ID[$1]}"; }
+tool_dir() { printf '%s/bin/%s-%s\n' "$LAB_HOME" "$1" "${TOOL_ID[$1]}"; }
 
 # How a tool would be had: here, unpack FILE, or build.
 tool_way() {
@@ -58,7 +58,7 @@ ensure_tool() {
       run "$tool, unpacking" "unpack-$tool" unpack_tool "$tool" "${way#unpack }"
       detail "$tool: unpacked in $((SECONDS - began)) s from ${way#unpack }" ;;
   esac
-  ln -sfn "$(basename "$(tool_dir "$tool")")" "$LAB_HOME/bin/$tool"
+  point_to "$LAB_HOME/bin/$tool" "$tool-${TOOL_ID[$tool]}"
 }
 
 check_go() {
