@@ -1,6 +1,9 @@
 import type { Planned } from "./evidence";
 import type { ProofInput } from "./input";
 
+/** The user's own kubeconfig knows nothing of this cluster; the stack's output does. */
+export const KUBE_ACCESS = "./demo pulumi stack output kubeconfig --show-secrets > kubeconfig.tmp && export KUBECONFIG=$PWD/kubeconfig.tmp;";
+
 /** The checks of a proof in their order; the names are stable, users and tests refer to them. */
 export function proofPlan(input: ProofInput): Planned[] {
   const { namespace: ns, worker, arms, relay, redis } = input;
@@ -34,5 +37,7 @@ export function proofPlan(input: ProofInput): Planned[] {
     ["sessions-recorded", `${kubectl} exec deployment/${redis.service} -- redis-cli --scan --pattern 'session:*'`],
     ["worker-still-there", workerLog],
   ];
-  return plan.map(([check, next]) => ({ check, next }));
+  return plan.map(([check, next]) => ({ check, next: withAccess(next) }));
 }
+
+export const withAccess = (next: string) => (next.includes("kubectl ") ? `${KUBE_ACCESS} ${next}` : next);

@@ -76,6 +76,7 @@ const mutations: [what: string, change: (f: FakeWorld) => void, noticed: string[
   ["the model is unreachable", (f) => (f.model = async () => ({ url: MODEL_URL, error: "getaddrinfo ENOTFOUND" })), ["model-answers"]],
   ["the worker's container is gone", (f) => (f.container = undefined), ["worker-running"]],
   ["the worker's container is stopped", (f) => (f.container!.State = { Running: false, Status: "exited" }), ["worker-running"]],
+  ["the worker's container is paused", (f) => (f.container!.State = { Running: true, Status: "paused" }), ["worker-running"]],
   ["the container is another worker", (f) => (f.container!.Config.Env![0] = "SANDBOX_ID=sbx-other"), ["worker-running"]],
   ["the container publishes a port", (f) => (f.container!.HostConfig.PortBindings = { "22/tcp": [{ HostPort: "2222" }] }), ["worker-trust"]],
   ["the container carries a token in its environment", (f) => f.container!.Config.Env!.push(`SANDBOX_TOKEN=${TOKEN}`), ["worker-trust"]],

@@ -28,7 +28,9 @@ export async function checkEnvironment(ledger: Ledger, input: ProofInput, world:
     const { State, Config, Id } = container.parsed;
     const id = Config.Env?.find((e) => e.startsWith("SANDBOX_ID="))?.slice("SANDBOX_ID=".length) ?? "none";
     const seen = `${Id.slice(0, 12)} ${State.Status}, SANDBOX_ID ${id}`;
-    return State.Running && id === input.worker.id ? fine(seen) : wrong(seen, State.Running ? "it is another worker" : "it does not run");
+    // A paused container has Running set as well.
+    const runs = State.Running && State.Status === "running";
+    return runs && id === input.worker.id ? fine(seen) : wrong(seen, runs ? "it is another worker" : "it does not run");
   });
   const { parsed, raw } = container!;
   await ledger.check("worker-trust", "no published port, no mount, no host namespace, only the three settings, no token to be seen", async () => {

@@ -1,5 +1,6 @@
 import type { Planned } from "./evidence";
 import type { ProofInput } from "./input";
+import { withAccess } from "./plan";
 
 /** The demonstrations in their order; stable names. */
 export function vignettePlan({ namespace, worker, relay }: ProofInput): Planned[] {
@@ -18,5 +19,5 @@ export function vignettePlan({ namespace, worker, relay }: ProofInput): Planned[
     ["works-again", `docker restart ${worker.container}; ${worked}`],
     ["cleaned-up", `docker exec -u 0 ${worker.container} sh -c 'rm -rf /tmp/dialout-vignettes-*'`],
   ];
-  return plan.map(([check, next]) => ({ check, next }));
+  return plan.map(([check, next]) => ({ check, next: withAccess(next) }));
 }
