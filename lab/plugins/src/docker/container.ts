@@ -1,7 +1,7 @@
 // docker:index/container:Container.
-import { setTimeout as sleep } from "node:timers/promises";
 import { diffProps } from "../provider/diff";
 import { PartlyMade, UserError, messageOf } from "../provider/errors";
+import { pause } from "../provider/pause";
 import type { Call, Resource } from "../provider/plugin";
 import { checkInputs, givenOutputs, planOutputs } from "../provider/schema";
 import type { Props } from "../provider/values";
@@ -84,7 +84,7 @@ export class Container implements Resource {
     const deadline = Date.now() + GONE_WITHIN_MS;
     while (await inspect(engine, id, signal)) {
       if (Date.now() > deadline) throw new UserError(`container ${String(state.name)} (${id.slice(0, 12)}) was not gone ${GONE_WITHIN_MS / 1000} s after its removal; see docker ps -a`);
-      await sleep(POLL_MS, undefined, { signal });
+      await pause(POLL_MS, signal);
     }
   }
 
@@ -148,7 +148,7 @@ async function healthy(engine: Engine, id: string, seconds: number, signal: Abor
     if (Date.now() > deadline) {
       throw new UserError(`the container was not healthy within ${seconds} s (waitTimeout): ${state.Health ? `${state.Health.Status}, ${state.Health.Log?.at(-1)?.Output.trim() || "no output"}` : "it has no health check"}`);
     }
-    await sleep(POLL_MS, undefined, { signal });
+    await pause(POLL_MS, signal);
   }
 }
 

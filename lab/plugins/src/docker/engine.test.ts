@@ -12,6 +12,8 @@ const server = http.createServer((request, response) => {
   request.on("end", () => {
     seen.push({ url: request.url, type: request.headers["content-type"], body: Buffer.concat(chunks).toString() });
     if (request.url === "/hang") return;
+    if (request.url === "/half") return response.write('{"a":1}\n{');
+    if (request.url === "/torn") return response.write("{", () => response.destroy());
     if (request.url === "/gone") return response.writeHead(404).end('{"message":"No such container: x"}');
     if (request.url === "/odd") return response.writeHead(500).end("plain text\n");
     if (request.url === "/empty") return response.writeHead(204).end();
@@ -61,6 +63,18 @@ test("an abort ends a request with its reason", async () => {
   const answer = engine.json("GET", "/hang", { signal: controller.signal });
   setImmediate(() => controller.abort(new UserError("cancelled")));
   await expect(answer).rejects.toThrow(/^cancelled$/);
+});
+
+test("an abort or a break in the middle of an answer", async () => {
+  const controller = new AbortController();
+  const read = async (): Promise<void> => {
+    for await (const line of engine.lines("GET", "/half", { signal: controller.signal })) {
+      expect(line).toEqual({ a: 1 });
+      controller.abort(new UserError("cancelled"));
+    }
+  };
+  await expect(read()).rejects.toThrow(/^cancelled$/);
+  await expect(engine.json("GET", "/torn")).rejects.toThrow(/^the connection to Docker at tcp:.* broke: aborted$/);
 });
 
 test("a body that breaks off is the error, not a torn request", async () => {

@@ -1,6 +1,7 @@
 // A small client of the Docker Engine HTTP API.
 import http from "node:http";
 import type { Readable } from "node:stream";
+import { StringDecoder } from "node:string_decoder";
 import { UserError, messageOf } from "../provider/errors";
 
 export const DEFAULT_HOST = "unix:///var/run/docker.sock";
@@ -35,7 +36,7 @@ export class Engine {
 
   async bytes(method: string, path: string, request: Request = {}): Promise<Buffer> {
     const chunks: Buffer[] = [];
-    for await (const chunk of await this.stream(method, path, request)) chunks.push(chunk as Buffer);
+    for await (const chunk of this.chunks(method, path, request)) chunks.push(chunk);
     return Buffer.concat(chunks);
   }
 
@@ -52,12 +53,21 @@ export class Engine {
   /** Each line of an answer that is a stream of JSON objects. */
   async *lines<T>(method: string, path: string, request: Request = {}): AsyncGenerator<T> {
     let rest = "";
-    for await (const chunk of await this.stream(method, path, request)) {
-      const lines = (rest + (chunk as Buffer).toString()).split("\n");
+    const decoder = new StringDecoder();
+    for await (const chunk of this.chunks(method, path, request)) {
+      const lines = (rest + decoder.write(chunk)).split("\n");
       rest = lines.pop() ?? "";
       for (const line of lines) if (line.trim()) yield JSON.parse(line) as T;
     }
     if (rest.trim()) yield JSON.parse(rest) as T;
+  }
+
+  private async *chunks(method: string, path: string, request: Request): AsyncGenerator<Buffer> {
+    try {
+      for await (const chunk of await this.stream(method, path, request)) yield chunk as Buffer;
+    } catch (error) {
+      throw this.unreachable(error as NodeJS.ErrnoException, request.signal);
+    }
   }
 
   private async stream(method: string, path: string, { query, body, signal }: Request): Promise<http.IncomingMessage> {
@@ -68,7 +78,7 @@ export class Engine {
         { ...this.where, method, path: `${path}${queryString(query)}`, signal, headers: payload === undefined ? {} : { "Content-Type": isTar ? "application/x-tar" : "application/json" } },
         resolve,
       );
-      request.once("error", (error) => reject(this.unreachable(error, signal)));
+      request.once("error", reject);
       if (isStream(payload)) {
         payload.once("error", (error) => request.destroy(error));
         payload.pipe(request);

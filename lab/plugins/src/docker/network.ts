@@ -1,7 +1,7 @@
 // docker:index/network:Network.
-import { setTimeout as sleep } from "node:timers/promises";
 import { diffProps } from "../provider/diff";
 import { UserError, messageOf } from "../provider/errors";
+import { pause } from "../provider/pause";
 import type { Call, Resource } from "../provider/plugin";
 import { checkInputs, givenOutputs, planOutputs, type Field, type Fields } from "../provider/schema";
 import type { Props, Value } from "../provider/values";
@@ -127,7 +127,7 @@ export class Network implements Resource {
         // containers that are being removed take a moment to leave
         if (!messageOf(error).includes("has active endpoints")) throw error;
         if (Date.now() > deadline) throw new UserError(`network ${String(state.name)} still has containers: ${messageOf(error)}. See docker network inspect ${String(state.name)}`);
-        await sleep(POLL_MS, undefined, { signal: call.signal });
+        await pause(POLL_MS, call.signal);
       }
     }
   }
