@@ -9,5 +9,6 @@ export interface Versions {
   readonly images: Readonly<Record<"redis" | "runtime" | "pool" | "worker" | "kubectl", string>>;
 }
 
-export const root = path.resolve(__dirname, "..");
+/** The project's folder; scripts that run as a bundle say where it is. */
+export const root = process.env.DIALOUT_ROOT ?? path.resolve(__dirname, "..");
 export const versions = JSON.parse(readFileSync(path.join(root, "deploy/versions.json"), "utf8")) as Versions;

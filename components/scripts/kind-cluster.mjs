@@ -29,7 +29,13 @@ async function look(cluster) {
 async function remove(cluster, { nodes, network }) {
   // -v: a node keeps /var on an anonymous volume
   if (nodes.length) await docker("rm", "-f", "-v", ...nodes.map((n) => n.id));
-  if (network) await docker("network", "rm", cluster);
+  if (!network) return;
+  // The network is ours to remove, a container that somebody joined to it is not: that one only loses this network.
+  for (const name of Object.values((await inspect("network", [cluster]))[0].Containers ?? {}).map((c) => c.Name)) {
+    process.stderr.write(`container ${name} loses network ${cluster}\n`);
+    await docker("network", "disconnect", "-f", cluster, name);
+  }
+  await docker("network", "rm", cluster);
 }
 
 async function create() {

@@ -46,7 +46,8 @@ export async function docker(...args) {
 
 /** @param {string} stderr @param {string[]} args */
 export function dockerProblem(stderr, args) {
-  const first = stderr.trim().split("\n").slice(-1)[0] ?? "";
+  const lines = stderr.trim().split("\n");
+  const first = lines.find((l) => /error/i.test(l)) ?? lines.at(-1) ?? "";
   if (/ENOENT/.test(first)) return "the docker command is not on PATH. Install Docker (https://docs.docker.com/engine/install), then run the same command again";
   if (/Cannot connect to the Docker daemon|permission denied.*docker|Is the docker daemon running/i.test(stderr)) {
     return `Docker does not answer (${first}). Start it (Linux: systemctl start docker) and check that you may use its socket: docker info`;
