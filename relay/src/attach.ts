@@ -88,9 +88,9 @@ export class AttachService {
       if (session) this.ended(session, why);
     };
     call.on("end", () => gone("the worker ended its stream"));
-    call.on("cancelled", () => gone("the stream was cut"));
     // Without a listener an error event would end the process; grpc-js turns ours into the status.
     call.on("error", () => gone("ended by the relay"));
+    // Also after a cancel, a reset or a lost connection: the library destroys the call then.
     call.on("close", () => gone("the stream was cut"));
 
     if (this.relay.draining) {
