@@ -91,8 +91,8 @@ build_tool() {
   local tool=$1 work out pair; work=$(scratch "build-$1"); out=$(scratch "out-$1")
   go_environment
   cp "$LAB/go/$tool"/* "$work"; cd "$work" || return
+  retry 4 derive_sources "$tool"
   retry 4 fetch_modules "$tool"
-  derive_sources "$tool"
   for pair in ${PACKAGES[$tool]}; do
     go build -v -trimpath -ldflags "-s -w ${LINKER_FLAGS[$tool]:-}" -o "$out/${pair%%=*}" "${pair#*=}"
   done
@@ -104,24 +104,25 @@ build_tool() {
 fetch_modules() {
   local pair packages=()
   for pair in ${PACKAGES[$1]}; do packages+=("${pair#*=}"); done
-  go list -deps -f '{{with .Error}}{{.Err}}{{end}}' "${packages[@]}" >/dev/null
+  go list -deps "${packages[@]}" >/dev/null
 }
 
 # Files that a recipe takes from its own module; go.sum fixes their contents.
 derive_sources() {
   [ "$1" = pulumi-kubernetes ] || return 0
   local provider version
-  provider=$(go list -m -f '{{.Dir}}' github.com/pulumi/pulumi-kubernetes/provider/v4)/cmd/pulumi-resource-kubernetes
+  provider=$(go mod download -json github.com/pulumi/pulumi-kubernetes/provider/v4 | module_dir)/cmd/pulumi-resource-kubernetes
   version=$(sed -n 's/^var version = "\(.*\)"/\1/p' main.go)
-  jq -c --arg v "$version" '.version = $v' "$provider/schema.json" > schema-embed.json
-  jq -c . "$provider/terraform-mapping.json" > terraform-mapping-embed.json
+  jq -c --arg v "$version" '.version = $v' "$provider/schema.json" > schema-embed.json &&
+    jq -c . "$provider/terraform-mapping.json" > terraform-mapping-embed.json
 }
+module_dir() { sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p'; }
 
 # Prints the folder of a module that is used for its files. go.sum in go/<recipe> fixes its contents.
 module_files() { # recipe, module
   local work dir; work=$(scratch module)
   cp "$LAB/go/$1"/go.* "$work"
-  dir=$(cd "$work" || exit; go_environment; retry 4 go mod download -json "$2" 2>&1 | tee "$LAB_HOME/logs/module-$1.log" | sed -n 's/^[[:space:]]*"Dir": "\(.*\)",*$/\1/p')
+  dir=$(cd "$work" || exit; go_environment; retry 4 go mod download -json "$2" 2>&1 | tee "$LAB_HOME/logs/module-$1.log" | module_dir)
   rm -rf "$work"
   [ -d "$dir" ] || { cat "$LAB_HOME/logs/module-$1.log"; return 1; }
   printf '%s\n' "$dir"
