@@ -27,6 +27,10 @@ describe("tuneKnative", () => {
     expect(workload(a!).template.spec.containers[0]!.resources).toEqual({ requests: { cpu: "20m", memory: "60Mi" }, limits: { cpu: "1" } });
   });
   it("leaves a Deployment it does not know alone", () => expect(tuneKnative([deployment("other")], tuning)).toEqual([deployment("other")]));
+  it("asks for no load balancer, which a kind cluster has none of", () => {
+    const service: KubeObject = { apiVersion: "v1", kind: "Service", metadata: { name: "kourier" }, spec: { type: "LoadBalancer", externalTrafficPolicy: "Local", ports: [{ port: 80 }] } };
+    expect(tuneKnative([service], tuning)[0]!.spec).toEqual({ type: "ClusterIP", ports: [{ port: 80 }] });
+  });
   it("drops Knative's own autoscalers", () => {
     const o = (kind: string): KubeObject => ({ apiVersion: "v1", kind, metadata: { name: "n" } });
     expect(tuneKnative([o("HorizontalPodAutoscaler"), o("PodDisruptionBudget"), o("Service")], tuning).map((x) => x.kind)).toEqual(["Service"]);

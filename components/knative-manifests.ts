@@ -59,9 +59,16 @@ export function tuneKnative(objects: KubeObject[], tuning: KnativeTuning): KubeO
     .map((o) => {
       const settings = o.kind === "ConfigMap" ? config[o.metadata.name] : undefined;
       if (settings) return { ...o, data: { ...o.data, ...settings } };
+      if (o.kind === "Service" && (o.spec as { type?: string } | undefined)?.type === "LoadBalancer") return inside(o);
       const cpu = o.kind === "Deployment" ? CPU_REQUESTS[o.metadata.name] : undefined;
       return cpu ? withCpuRequest(o, cpu) : o;
     });
+}
+
+/** Requests enter by port-forward; nobody in a kind cluster would ever give the Service an address, and Pulumi would wait for one. */
+function inside(o: KubeObject): KubeObject {
+  const { externalTrafficPolicy: _, ...spec } = o.spec as Record<string, unknown>;
+  return { ...o, spec: { ...spec, type: "ClusterIP" } };
 }
 
 function withCpuRequest(o: KubeObject, cpu: string): KubeObject {
