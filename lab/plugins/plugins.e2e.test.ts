@@ -4,11 +4,13 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { COMMAND_FIELDS } from "./src/command/command";
+import { COMMAND, COMMAND_FIELDS } from "./src/command/command";
+import { CONTAINER } from "./src/docker/container";
 import { CONTAINER_FIELDS } from "./src/docker/container-fields";
-import { NETWORK_FIELDS } from "./src/docker/network";
-import { REMOTE_IMAGE_FIELDS } from "./src/docker/remote-image";
-import { TAG_FIELDS } from "./src/docker/tag";
+import { NETWORK, NETWORK_FIELDS } from "./src/docker/network";
+import { REMOTE_IMAGE, REMOTE_IMAGE_FIELDS } from "./src/docker/remote-image";
+import { TAG, TAG_FIELDS } from "./src/docker/tag";
+import type { Fields } from "./src/provider/schema";
 import { REPO, baseImage, genuineFolder, removeLeftovers } from "./testing/programs";
 import { Provider } from "./testing/provider";
 import { record, type Step } from "./testing/record";
@@ -21,12 +23,12 @@ const genuine = image ? genuineFolder(scratch) : undefined;
 const reason = !image ? "no Docker with an image to make containers of (lab/lab up makes them)" : !genuine ? "no genuine plugins (genuine.tar.xz in a folder of LAB_CACHE)" : undefined;
 if (reason) console.log(`plugins.e2e: skipped, ${reason}`);
 
-const SERVED: Record<string, string[]> = {
-  "command:local:Command": [...Object.keys(COMMAND_FIELDS), "stdout", "stderr"],
-  "docker:index/container:Container": Object.keys(CONTAINER_FIELDS),
-  "docker:index/network:Network": Object.keys(NETWORK_FIELDS),
-  "docker:index/remoteImage:RemoteImage": Object.keys(REMOTE_IMAGE_FIELDS),
-  "docker:index/tag:Tag": Object.keys(TAG_FIELDS),
+const SERVED: Record<string, Fields> = {
+  [COMMAND]: COMMAND_FIELDS,
+  [CONTAINER]: CONTAINER_FIELDS,
+  [NETWORK]: NETWORK_FIELDS,
+  [REMOTE_IMAGE]: REMOTE_IMAGE_FIELDS,
+  [TAG]: TAG_FIELDS,
 };
 
 describe.skipIf(reason)("stand-ins behave as the genuine plugins", () => {
@@ -62,7 +64,7 @@ describe.skipIf(reason)("stand-ins behave as the genuine plugins", () => {
       for (const set of ["genuine", "standin"]) {
         const provider = providers.get(`${set} ${scenario.type.split(":")[0]}`);
         if (!provider) throw new Error(`no provider for ${scenario.type}`);
-        const steps = await record(provider, scenario, SERVED[scenario.type] ?? []);
+        const steps = await record(provider, scenario, SERVED[scenario.type] ?? {});
         if (scenario.fails) {
           expect(steps.at(-1)?.failed, set).toMatch(scenario.fails);
           for (const step of steps) delete step.failed;
@@ -76,6 +78,6 @@ describe.skipIf(reason)("stand-ins behave as the genuine plugins", () => {
         for (const steps of Object.values(runs)) for (const step of steps) delete step.made;
       }
       expect(runs.standin).toEqual(runs.genuine);
-    }, 180_000);
+    });
   }
 });

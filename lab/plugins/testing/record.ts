@@ -1,5 +1,6 @@
 // Puts a plugin through a scenario and writes down everything that two plugins must agree on.
 import { execSync } from "node:child_process";
+import type { Fields } from "../src/provider/schema";
 import { isEmpty, type Props, type Value } from "../src/provider/values";
 import { Provider, type Difference, type Failed } from "./provider";
 import { docker } from "./programs";
@@ -21,9 +22,10 @@ export interface Step {
   change?: Difference;
 }
 
-/** @param served the properties to compare; the genuine plugins have more */
-export async function record(provider: Provider, scenario: Scenario, served: readonly string[]): Promise<Step[]> {
+/** @param fields the properties to compare; the genuine plugins have more */
+export async function record(provider: Provider, scenario: Scenario, fields: Fields): Promise<Step[]> {
   const { type, name } = scenario;
+  const served = [...Object.keys(fields), ...(type.startsWith("command:") ? ["stdout", "stderr"] : [])];
   const only = (props: Props): Props => normalised(Object.fromEntries(served.map((key) => [key, props[key] ?? null]))) as Props;
   for (const line of scenario.before ?? []) execSync(line, { stdio: "pipe" });
   const steps: Step[] = [];
@@ -31,6 +33,16 @@ export async function record(provider: Provider, scenario: Scenario, served: rea
   let state: Props = {};
   let inputs: Props = {};
 
+  // Elements of a set have no fixed place, so which of them counts as changed and which as new is a matter of taste.
+  const difference = async (news: Props, olds = state): Promise<Difference> => {
+    const found = await provider.diff(type, name, id, olds, inputs, news);
+    const inSet = (key: string): boolean => fields[key]?.type === "set";
+    const kinds = Object.entries(found.kinds).map(([key, list]) => [key, inSet(key) ? [list.some((kind) => kind.endsWith("_REPLACE")) ? "changed, replace" : "changed"] : list] as const);
+    if (!type.includes("remoteImage")) return { ...found, kinds: Object.fromEntries(kinds) };
+    // When an image changes the genuine plugin also names parts of `build` that did not, or its own bookkeeping.
+    if (found.replaces.length) return { ...found, replaces: ["something"], kinds: {} };
+    return { ...found, kinds: Object.fromEntries(kinds.filter(([key]) => key !== "build" || kinds.length === 1)) };
+  };
   const make = async (wanted: Props, step: Step): Promise<boolean> => {
     step.preview = only((await provider.create(type, name, wanted, { preview: true })).outputs);
     try {
@@ -57,7 +69,7 @@ export async function record(provider: Provider, scenario: Scenario, served: rea
     if (i === 0) {
       if (!(await make(checked.inputs, step))) return steps;
     } else {
-      step.change = await provider.diff(type, name, id, state, inputs, checked.inputs);
+      step.change = await difference(checked.inputs);
       if (step.change.replaces.length) {
         if (step.change.deleteBeforeReplace) await provider.delete(type, name, id, state, inputs);
         const old = { id, state };
@@ -71,14 +83,14 @@ export async function record(provider: Provider, scenario: Scenario, served: rea
     inputs = checked.inputs;
     step.outputs = only(state);
     step.logged = type.startsWith("command:") ? [...provider.logged].sort() : undefined;
-    step.noop = await provider.diff(type, name, id, state, inputs, inputs);
+    step.noop = await difference(inputs);
     step.inspected = inspected(type, id, state);
     if (scenario.inside && i === 0) step.inside = docker("exec", id, ...scenario.inside);
     if (i === 0) for (const line of scenario.byHand ?? []) execSync(line, { stdio: "pipe" });
     const found = await provider.read(type, name, id, state, inputs);
     step.refreshed = found ? only(found.outputs) : "gone";
     if (found) {
-      step.afterRefresh = await provider.diff(type, name, found.id, found.outputs, inputs, inputs);
+      step.afterRefresh = await difference(inputs, found.outputs);
       // the next step starts from what a refresh found only where somebody has meddled
       if (scenario.byHand && i === 0) state = found.outputs;
     }

@@ -82,7 +82,8 @@ export function stateOf(inspected: Inspected, mustRun: boolean): Props {
     rm: host.AutoRemove,
     mustRun: mustRun && state.Running,
     bridge: network.Bridge ?? "",
-    exitCode: state.Running ? null : state.ExitCode,
+    // of its last end; it stays when the container is started again
+    ...(state.Running ? {} : { exitCode: state.ExitCode }),
     networkDatas: Object.entries(network.Networks ?? {}).map(([name, at]) => ({
       networkName: name,
       gateway: at.Gateway,

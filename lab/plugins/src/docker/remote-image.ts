@@ -22,7 +22,7 @@ export const REMOTE_IMAGE_FIELDS: Fields = {
       dockerfile: { ...text, default: "Dockerfile" },
       buildArgs: { type: "map" },
       labels: { type: "map" },
-      tags: { type: "list", replace: false },
+      tags: { type: "list" },
       target: text,
       platform: text,
       networkMode: text,

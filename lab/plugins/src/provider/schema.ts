@@ -157,7 +157,7 @@ export function givenOutputs(fields: Fields, inputs: Props): Props {
     Object.entries(fields).flatMap(([key, field]) => {
       const given = inputs[key];
       if (given !== undefined && given !== null) return [[key, asOutput(field, given)] as const];
-      return field.output || field.computed ? [] : [[key, unsetOutput(field)] as const];
+      return field.output || field.computed || field.emptyIsUnset ? [] : [[key, unsetOutput(field)] as const];
     }),
   );
 }
