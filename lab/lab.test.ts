@@ -56,6 +56,15 @@ describe("lab/lab", () => {
     expect(existsSync(r.home)).toBe(false);
   });
 
+  test("packages that dpkg does not know are missing ones", () => {
+    const stub = mkdtempSync(path.join(scratch, "stub-"));
+    writeFileSync(path.join(stub, "dpkg-query"), '#!/bin/sh\necho "installed jq"\necho "config-files mmdebstrap"\nexit 1\n', { mode: 0o755 });
+    const r = lab(["--step", "missing_packages"], { PATH: `${stub}:${process.env.PATH}` });
+    expect(r.code, r.err).toBe(0);
+    expect(r.out.split("\n")).toEqual(expect.arrayContaining(["mmdebstrap", "xz-utils"]));
+    expect(r.out.split("\n")).not.toContain("jq");
+  });
+
   test("a LAB_HOME that scripts could not quote is refused", () => {
     expect(lab(["plan"], { LAB_HOME: "relative" })).toMatchObject({ code: 3, err: expect.stringContaining("absolute path") });
     expect(lab(["plan"], { LAB_HOME: "/a b" })).toMatchObject({ code: 3, err: expect.stringContaining("blanks") });

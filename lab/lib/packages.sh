@@ -4,7 +4,9 @@ HOST_PACKAGES=(ca-certificates docker.io iptables jq mmdebstrap procps redis-ser
 POLICY=/usr/sbin/policy-rc.d
 
 missing_packages() {
-  local installed; installed=$(dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${HOST_PACKAGES[@]}" 2>/dev/null | sed -n 's/^installed //p')
+  local installed
+  # dpkg-query ends with 1 when there is one that it does not know
+  installed=$({ dpkg-query -W -f '${db:Status-Status} ${Package}\n' "${HOST_PACKAGES[@]}" 2>/dev/null || true; } | sed -n 's/^installed //p')
   comm -23 <(printf '%s\n' "${HOST_PACKAGES[@]}" | sort) <(sort <<<"$installed") | while read -r package; do
     provided_otherwise "$package" || echo "$package"
   done
