@@ -33,7 +33,7 @@ export class ScriptedRelay {
     this.server = new Server();
     const { describe } = this.script;
     this.server.addService(
-      SandboxExecService,
+      { ...SandboxExecService, exec: { ...SandboxExecService.exec, responseSerialize: (v: ExecEvent | Buffer) => (Buffer.isBuffer(v) ? v : SandboxExecService.exec.responseSerialize(v)) } },
       {
         exec: (call: ExecCall) => {
           this.tokens.push(call.metadata.get("authorization")[0]?.toString());

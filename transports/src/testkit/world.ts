@@ -13,8 +13,8 @@ export interface WorldOptions {
   worker?: Record<string, string>;
 }
 
-const EXEC_TOKEN = "exec-token-of-the-test";
-const WORKER_TOKEN = "worker-token-of-the-test";
+export const EXEC_TOKEN = "exec-token-of-the-test";
+export const WORKER_TOKEN = "worker-token-of-the-test";
 
 export class World {
   relay!: Running;
@@ -26,7 +26,7 @@ export class World {
   /** A folder that commands may write to. */
   readonly scratch = path.join(this.dir, "scratch");
   private readonly transports: GrpcRelayTransport[] = [];
-  private ports = { attach: 0, exec: 0 };
+  ports = { attach: 0, exec: 0 };
 
   private constructor(readonly redis: RedisServer, readonly sandboxId: string, private readonly options: WorldOptions) {
     mkdirSync(this.scratch, { mode: 0o777 });
@@ -82,7 +82,8 @@ export class World {
 
   /** Resolves at the next `attached` line after the first `from` lines. */
   async attached(from = 0): Promise<void> {
-    await this.worker.line(/attached, serving execs/, 30_000, from);
+    // A worker first makes sure that nothing is left of the commands that its last life left behind.
+    await this.worker.line(/attached, serving execs/, 120_000, from);
   }
 
   transport(options: Partial<GrpcRelayOptions> = {}): GrpcRelayTransport {
