@@ -92,6 +92,6 @@ describe("lab/lab", () => {
 });
 
 const shellcheck = spawnSync("shellcheck", ["--version"]).status === 0;
-test.skipIf(!shellcheck)("shellcheck finds nothing", () => {
+test.skipIf(!shellcheck)("shellcheck finds nothing", { timeout: 90_000 }, () => {
   execFileSync("shellcheck", ["-x", "-a", "lab", "docker/runc-without-sys-resource"], { cwd: folder });
 });

@@ -2,7 +2,8 @@
 # lab/node: what `kind create cluster --image` takes. Three steps: a base image, the control plane's images imported into the containerd
 # of a container made from it, and a commit of that container.
 NODE_TAG=lab/node:$KUBERNETES_VERSION
-TEMPORARY_LABEL=dialout.lab.temporary
+# By name, not by label: a commit hands the container's labels on to the image, and so to every cluster made from it.
+BUILD_CONTAINER=dialout-lab-node-build
 
 node_image() { echo "$NODE_TAG node root:node tool:kubernetes/kubelet tool:kubernetes/kubeadm tool:kubernetes/kubectl tool:crictl/crictl"; }
 
@@ -37,7 +38,7 @@ build_node_image() {
   trap remove_node_leftovers EXIT
   for line in "${NODE_IMAGES[@]}"; do build_image "$line"; tags+=("${line%% *}"); done
   build_node_base
-  container=$(docker run -d --privileged --network none --label "$TEMPORARY_LABEL" --entrypoint /bin/sleep lab/node-base:tmp infinity) \
+  container=$(docker run -d --privileged --network none --name "$BUILD_CONTAINER" --entrypoint /bin/sleep lab/node-base:tmp infinity) \
     || { echo "A privileged container does not start. Where CAP_SYS_RESOURCE is missing, stop your engine and let the lab start its own (lab/README.md, Docker)"; return 1; }
   docker exec -d "$container" /usr/bin/containerd
   local deadline=$((SECONDS + 60))
@@ -77,8 +78,7 @@ patch_kind_files() {
 
 # Also called by `up` for what a killed run left.
 remove_node_leftovers() {
-  local ids line
-  mapfile -t ids < <(docker ps -aq --filter "label=$TEMPORARY_LABEL")
-  [ ${#ids[@]} = 0 ] || docker rm -f "${ids[@]}" >/dev/null
+  local line
+  docker rm -f "$BUILD_CONTAINER" >/dev/null 2>&1 || true
   for line in "${NODE_IMAGES[@]}" lab/node-base:tmp; do docker rmi "${line%% *}" >/dev/null 2>&1 || true; done
 }
