@@ -31,6 +31,10 @@ describe("tuneKnative", () => {
     const service: KubeObject = { apiVersion: "v1", kind: "Service", metadata: { name: "kourier" }, spec: { type: "LoadBalancer", externalTrafficPolicy: "Local", ports: [{ port: 80 }] } };
     expect(tuneKnative([service], tuning)[0]!.spec).toEqual({ type: "ClusterIP", ports: [{ port: 80 }] });
   });
+  it("turns a load balancer, which a small cluster cannot give, into a plain Service; others keep their type", () => {
+    const service = (type?: string): KubeObject => ({ apiVersion: "v1", kind: "Service", metadata: { name: "s" }, spec: { ...(type ? { type } : {}), ports: [] } });
+    expect(tuneKnative([service("LoadBalancer"), service(), service("NodePort")], tuning).map((s) => (s.spec as { type?: string }).type)).toEqual(["ClusterIP", undefined, "NodePort"]);
+  });
   it("drops Knative's own autoscalers", () => {
     const o = (kind: string): KubeObject => ({ apiVersion: "v1", kind, metadata: { name: "n" } });
     expect(tuneKnative([o("HorizontalPodAutoscaler"), o("PodDisruptionBudget"), o("Service")], tuning).map((x) => x.kind)).toEqual(["Service"]);

@@ -1,5 +1,5 @@
 import { loadAll } from "js-yaml";
-import { type KubeObject, workload } from "./kube";
+import { type KubeObject, unawaited, workload } from "./kube";
 
 export interface KnativeTuning {
   /** `ingress-class` of config-network. */
@@ -60,6 +60,7 @@ export function tuneKnative(objects: KubeObject[], tuning: KnativeTuning): KubeO
       const settings = o.kind === "ConfigMap" ? config[o.metadata.name] : undefined;
       if (settings) return { ...o, data: { ...o.data, ...settings } };
       if (o.kind === "Service" && (o.spec as { type?: string } | undefined)?.type === "LoadBalancer") return inside(o);
+      if (o.kind === "Service" && o.apiVersion === "v1") return clusterService(o);
       const cpu = o.kind === "Deployment" ? CPU_REQUESTS[o.metadata.name] : undefined;
       return cpu ? withCpuRequest(o, cpu) : o;
     });
@@ -69,6 +70,16 @@ export function tuneKnative(objects: KubeObject[], tuning: KnativeTuning): KubeO
 function inside(o: KubeObject): KubeObject {
   const { externalTrafficPolicy: _, ...spec } = o.spec as Record<string, unknown>;
   return { ...o, spec: { ...spec, type: "ClusterIP" } };
+}
+
+/**
+ * A load balancer's address never comes on a cluster without one, and requests enter by port-forward anyway. Pulumi's own wait for a
+ * Service takes ten seconds at least; its Deployment, which is waited for, says the same.
+ */
+function clusterService(o: KubeObject): KubeObject {
+  const spec = (o.spec ?? {}) as { type?: string };
+  const type = spec.type === "LoadBalancer" ? "ClusterIP" : spec.type;
+  return unawaited({ ...o, spec: { ...spec, ...(type ? { type } : {}) } });
 }
 
 function withCpuRequest(o: KubeObject, cpu: string): KubeObject {

@@ -47,3 +47,8 @@ export function imagesOf(objects: readonly KubeObject[]): string[] {
   });
   return [...new Set(found)].sort();
 }
+
+/** The object with the mark by which Pulumi does not wait until it thinks it ready. */
+export function unawaited(o: KubeObject): KubeObject {
+  return { ...o, metadata: { ...o.metadata, annotations: { ...o.metadata.annotations, "pulumi.com/skipAwait": "true" } } };
+}

@@ -1,7 +1,7 @@
 import * as k8s from "@pulumi/kubernetes";
 import * as pulumi from "@pulumi/pulumi";
 import { type Cluster, inside } from "./cluster";
-import { type KubeObject } from "./kube";
+import { type KubeObject, unawaited } from "./kube";
 
 type Create = (name: string, args: never, opts: pulumi.CustomResourceOptions) => pulumi.CustomResource;
 const make = <A>(type: new (name: string, args: A, opts: pulumi.CustomResourceOptions) => pulumi.CustomResource) => ((name, args: A, opts) => new type(name, args, opts)) as Create;
@@ -22,5 +22,7 @@ export function place(cluster: Cluster, parent: pulumi.Resource, object: KubeObj
   const { name = object.metadata.name, ...opts } = more;
   const create = types[`${object.apiVersion}/${object.kind}`];
   if (!create) throw new Error(`no resource type for ${object.apiVersion} ${object.kind}; add it to components/objects.ts`);
-  return create(name, object as never, inside(cluster, parent, opts));
+  // Pulumi's wait for a Service takes ten seconds at least; the Deployment behind it, which comes first, has said that it is ready.
+  const args = object.kind === "Service" && object.apiVersion === "v1" ? unawaited(object) : object;
+  return create(name, args as never, inside(cluster, parent, opts));
 }
