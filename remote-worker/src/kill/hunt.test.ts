@@ -90,8 +90,14 @@ describe("Quarry", () => {
     const { t, members } = setup({ gid: 4711 });
     t.add(100, { start: 9999, ppid: 1 }); // reused pid
     t.add(200, { mark: "other", groups: [4712] });
-    t.add(201, { mark: "m", state: "Z" });
+    t.add(201, { mark: "m", groups: [4711], state: "Z" });
     expect(members()).toEqual([]);
+    const traces = setup();
+    traces.t.add(100, { start: 9999, ppid: 1 });
+    traces.t.add(200, { mark: "other" });
+    traces.t.add(201, { mark: "m", state: "Z" });
+    traces.t.add(202, { pgrp: 100, start: 10_000 });
+    expect(traces.members()).toEqual([]);
   });
 
   it("suspects unmarked younger processes of the same user only where marks can be shed", () => {
@@ -114,7 +120,7 @@ describe("hunt", () => {
     const { t, run } = setup();
     t.add(200, { ppid: 100 });
     expect(await run()).toEqual({ found: 2, killed: 2, remaining: 0, verified: true, detail: "" });
-    expect(t.sent).toEqual([[100, "SIGSTOP"], [200, "SIGSTOP"], [100, "SIGKILL"], [200, "SIGKILL"]]);
+    expect(t.sent.slice(0, 4)).toEqual([[100, "SIGSTOP"], [200, "SIGSTOP"], [100, "SIGKILL"], [200, "SIGKILL"]]);
   });
 
   it("goes on until a look finds nothing new, so a fork cannot outrun it", async () => {
@@ -128,6 +134,23 @@ describe("hunt", () => {
     const result = await run();
     expect(result).toMatchObject({ remaining: 0, verified: true });
     expect([...t.all.values()].filter((p) => p.pid >= 100 && p.state !== "Z")).toEqual([]);
+  });
+
+  it("is not deceived by a process that hands over to a child between the listing and the look", async () => {
+    const { t, run } = setup({ gid: 4711 });
+    t.all.get(100)!.groups = [4711];
+    let current = 400;
+    t.add(current, { groups: [4711], ppid: 1 });
+    const status = t.status.bind(t);
+    // As soon as anyone looks at it, it has ended, and a child that no listing has shown yet is there; thirty times.
+    t.status = (pid) => {
+      if (pid !== current || current >= 430) return status(pid);
+      t.all.delete(pid);
+      t.add(++current, { groups: [4711], ppid: 1 });
+      return undefined;
+    };
+    expect(await run()).toMatchObject({ remaining: 0, verified: true });
+    expect(t.all.get(430)?.state).toBe("Z");
   });
 
   it("names what does not die and does not call it verified", async () => {

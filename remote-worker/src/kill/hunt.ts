@@ -21,6 +21,8 @@ export interface KillResult {
 
 /** What one look at the process table says about a command. */
 export interface Sighting {
+  /** Every process that existed at some moment of the look was looked at. False: so many came and went that some may be missing. */
+  whole: boolean;
   /** Its processes, zombies left out. */
   members: Proc[];
   /** Processes of the same user, started since, that carry no mark and belong to nobody we know. Empty when marks cannot be shed. */
@@ -28,8 +30,9 @@ export interface Sighting {
 }
 
 /**
- * Recognises the processes of one command: by the group, by the environment, by descent, and by session and process group.
- * Descent is remembered: a child seen once stays known after its parent is gone.
+ * Recognises the processes of one command. With a group of its own, by that group alone: it is inherited and cannot be shed.
+ * Without, by the environment, by descent, and by session and process group; descent is remembered, so that a child seen
+ * once stays known after its parent is gone.
  */
 export class Quarry {
   private readonly known = new Set<string>();
@@ -47,54 +50,101 @@ export class Quarry {
     if (marks.leader) this.known.add(idOf(marks.leader));
   }
 
-  /** @param newerThan look only at pids above this one (a fast look, for when pids cannot have wrapped) */
-  look(newerThan = 0): Sighting {
+  /**
+   * Looks until a listing shows no process that was not looked at: one that forks and ends between the listing and our look
+   * at it would otherwise hand its place to a child that we never saw.
+   * @param newerThan look only at pids above this one (a fast look, for when pids cannot have wrapped)
+   * @param strangers pids that earlier looks of the same hunt found not to belong; they are passed over and added to
+   * @param onMember told of each member at once
+   */
+  look({ newerThan = 0, strangers, onMember }: { newerThan?: number; strangers?: Set<number>; onMember?: (p: Proc) => void } = {}): Sighting {
+    const looked = new Set(strangers);
     const table = new Map<number, Proc>();
-    for (const pid of this.proc.pids()) {
-      if (pid < newerThan || this.own.has(pid)) continue;
-      const p = this.proc.stat(pid);
-      if (p && !isDead(p)) table.set(pid, p);
-    }
     const members = new Map<number, Proc>();
-    for (const p of table.values()) if (this.direct(p, table)) members.set(p.pid, p);
+    let whole = false;
+    for (let listing = 0; listing < LISTINGS && !whole; listing++) {
+      const fresh = this.proc.pids().filter((pid) => pid >= newerThan && !this.own.has(pid) && !looked.has(pid));
+      whole = fresh.length === 0;
+      const before = members.size;
+      for (const pid of fresh) {
+        looked.add(pid);
+        if (this.marks.gid !== undefined) {
+          const p = this.byGroup(pid, this.marks.gid);
+          if (!p) strangers?.add(pid);
+          else members.set(pid, p);
+          if (p) onMember?.(p);
+        } else {
+          const p = this.proc.stat(pid);
+          if (p && !isDead(p)) table.set(pid, p);
+        }
+      }
+      if (this.marks.gid !== undefined) continue;
+      this.byTraces(table, members);
+      if (onMember && members.size > before) [...members.values()].slice(before).forEach(onMember);
+    }
+    return { whole, members: [...members.values()], suspects: this.suspects(table, members) };
+  }
+
+  private byGroup(pid: number, gid: number): Proc | undefined {
+    const leader = this.marks.leader;
+    // The leader has its group only once setpriv has run.
+    if (pid !== leader?.pid && !this.proc.status(pid)?.groups.includes(gid)) return undefined;
+    const p = this.proc.stat(pid);
+    return p && !isDead(p) && !(pid === leader?.pid && p.start !== leader.start) ? p : undefined;
+  }
+
+  private byTraces(table: Map<number, Proc>, members: Map<number, Proc>): void {
+    const add = (p: Proc) => {
+      members.set(p.pid, p);
+      this.known.add(idOf(p));
+    };
+    for (const p of table.values()) if (!members.has(p.pid) && (this.known.has(idOf(p)) || this.inSession(p, table) || this.markOf(p) === this.marks.env)) add(p);
     for (let grown = true; grown; ) {
       grown = false;
       for (const p of table.values()) {
         if (members.has(p.pid) || !members.has(p.ppid)) continue;
-        members.set(p.pid, p);
+        add(p);
         grown = true;
       }
     }
-    for (const p of members.values()) this.known.add(idOf(p));
-    return { members: [...members.values()], suspects: this.marks.gid === undefined ? this.suspects(table, members) : [] };
-  }
-
-  private direct(p: Proc, table: Map<number, Proc>): boolean {
-    if (this.known.has(idOf(p))) return true;
-    const leader = this.marks.leader;
-    if (leader && (p.pgrp === leader.pid || p.session === leader.pid)) {
-      // The number can only have passed to somebody else when a younger process now leads it.
-      const now = table.get(leader.pid);
-      if (!now || now.start === leader.start) return p.start >= leader.start;
-    }
-    if (this.marks.gid !== undefined && this.proc.status(p.pid)?.groups.includes(this.marks.gid)) return true;
-    return this.proc.env(p.pid, MARK) === this.marks.env;
   }
 
   private suspects(table: Map<number, Proc>, members: Map<number, Proc>): Proc[] {
+    if (this.uid < 0) return [];
     const since = this.marks.leader?.start ?? 0;
-    return [...table.values()].filter((p) => {
-      if (members.has(p.pid) || p.start < since || this.proc.status(p.pid)?.uid !== this.uid) return false;
-      // A child of the worker is another command or a helper of ours; a marked one belongs to that other command.
-      for (let up: Proc | undefined = p; up; up = table.get(up.ppid)) if (this.own.has(up.ppid) && up.ppid !== 1) return false;
-      return typeof this.proc.env(p.pid, MARK) !== "string";
-    });
+    return [...table.values()].filter((p) => !members.has(p.pid) && p.start >= since && this.mayLook(p) && !this.ours(p, table) && typeof this.markOf(p) !== "string");
+  }
+
+  /** Processes of other users are none of ours, and their environment is theirs. */
+  private mayLook(p: Proc): boolean {
+    return this.uid < 0 || this.proc.status(p.pid)?.uid === this.uid;
+  }
+
+  private markOf(p: Proc): unknown {
+    return this.mayLook(p) ? this.proc.env(p.pid, MARK) : undefined;
+  }
+
+  private inSession(p: Proc, table: Map<number, Proc>): boolean {
+    const leader = this.marks.leader;
+    if (!leader || (p.pgrp !== leader.pid && p.session !== leader.pid)) return false;
+    // The number can only have passed to somebody else when a younger process now leads it.
+    const now = table.get(leader.pid);
+    return (!now || now.start === leader.start) && p.start >= leader.start;
+  }
+
+  /** Whether a process descends from the worker: then it is another command or a helper of ours. */
+  private ours(p: Proc, table: Map<number, Proc>): boolean {
+    for (let up: Proc | undefined = p; up; up = table.get(up.ppid)) if (this.own.has(up.ppid) && up.ppid !== 1) return true;
+    return false;
   }
 }
 
 const ROUNDS = 200;
+/** Listings of /proc in one look; each but the last showed processes that were new. */
+const LISTINGS = 100;
 const STEP_MS = 10;
 const DEADLINE_MS = 5_000;
+const MIN_LOOKS = 20;
 
 export interface HuntOptions {
   /** Whether unmarked suspects are killed too (they can only belong to this command) or merely reported. */
@@ -126,41 +176,47 @@ export async function hunt(quarry: Quarry, proc: ProcFs, options: HuntOptions): 
       if ((e as NodeJS.ErrnoException).code !== "ESRCH") refused.add(idOf(p));
     }
   };
-  const targets = (): Proc[] => {
-    const { members, suspects } = quarry.look();
-    return options.takeSuspects() ? [...members, ...suspects] : members;
+  const look = (options_: Parameters<Quarry["look"]>[0]) => {
+    const s = quarry.look(options_);
+    return { whole: s.whole, targets: options.takeSuspects() ? [...s.members, ...s.suspects] : s.members };
   };
 
-  for (let round = 0; round < ROUNDS && now() < end; round++) {
-    const fresh = targets().filter((p) => !seen.has(idOf(p)));
-    if (fresh.length === 0) break;
-    for (const p of fresh) {
-      seen.set(idOf(p), p);
-      signal(p, "SIGSTOP");
-    }
+  const stopOnce = (p: Proc) => {
+    if (seen.has(idOf(p))) return;
+    seen.set(idOf(p), p);
+    signal(p, "SIGSTOP");
+  };
+  const strangers = new Set<number>();
+  for (let round = 0, before = -1; round < ROUNDS && now() < end && before < seen.size; round++) {
+    before = seen.size;
+    look({ strangers, onMember: stopOnce }).targets.forEach(stopOnce);
   }
-  for (;;) {
-    const left = targets();
-    for (const p of left) {
+  for (const p of seen.values()) signal(p, "SIGKILL");
+  // A look may take long on a busy machine, so patience is counted in looks as well as in time.
+  for (let looks = 1; ; looks++) {
+    const strike = (p: Proc) => {
       seen.set(idOf(p), p);
       signal(p, "SIGKILL");
-    }
-    if (left.length === 0 || now() >= end) return report(seen, left, refused, quarry.look().suspects, options.takeSuspects());
+    };
+    const { whole, targets: left } = look({ onMember: strike });
+    left.forEach(strike);
+    if ((whole && left.length === 0) || (looks >= MIN_LOOKS && now() >= end)) return report(seen, left, refused, quarry.look(), options.takeSuspects());
     await pause(STEP_MS);
   }
 }
 
-function report(seen: Map<string, Proc>, left: Proc[], refused: Set<string>, suspects: Proc[], taken: boolean): KillResult {
+function report(seen: Map<string, Proc>, left: Proc[], refused: Set<string>, last: Sighting, taken: boolean): KillResult {
   const name = (p: Proc) => `${p.pid} (${p.comm}, state ${p.state}${refused.has(idOf(p)) ? ", signal refused" : ""})`;
   const detail: string[] = [];
   if (left.length > 0) detail.push(`still there: ${left.slice(0, 8).map(name).join(", ")}`);
-  const open = taken ? [] : suspects;
+  if (!last.whole) detail.push("too many processes come and go to look at them all");
+  const open = taken ? [] : last.suspects;
   if (open.length > 0) detail.push(`unmarked processes of the same user, started since, may belong to it: ${open.slice(0, 8).map(name).join(", ")}`);
   return {
     found: seen.size,
     killed: seen.size - left.length,
     remaining: left.length,
-    verified: left.length === 0 && open.length === 0,
+    verified: left.length === 0 && open.length === 0 && last.whole,
     detail: detail.join("; "),
   };
 }

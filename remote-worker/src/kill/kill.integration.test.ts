@@ -15,7 +15,8 @@ const ZOO: [string, string][] = [
   ["nohup", `nohup sleep 300 >/dev/null 2>&1 &`],
   ["one that ignores signals", `bash -c 'trap "" TERM INT HUP; sleep 300; sleep 300' &`],
   ["one that holds the pipes", `setsid bash -c 'while :; do echo tick; sleep 0.2; done' &`],
-  ["one that forks all the time", `setsid bash -c 'f() { sleep 0.01; (f &) ; sleep 300 & }; f' &`],
+  // Bounded, so that a failing test does not take the machine down.
+  ["one that forks all the time", `setsid bash -c 'f() { [ "$1" -gt 0 ] || exit; sleep 300 & sleep 0.01; (f $(($1 - 1)) &) ; }; f 400' &`],
 ];
 
 /** Processes of the machine whose command line holds the tag. */
@@ -44,15 +45,20 @@ describe.each(asRoot ? modes : modes.slice(0, 1))("isolation %s %j", (mode, env)
     peer = await relay.attached();
   });
   let n = 0;
+  const tags: string[] = [];
+  afterAll(() => {
+    for (const tag of tags) for (const pid of alive(tag)) process.kill(pid, "SIGKILL");
+  });
   // A sleep time that nobody else uses tells our processes from all others of the machine.
   const tagged = (command: string) => {
     const tag = `3${String(process.pid).padStart(7, "0")}${n++}.${mode.length}${Object.keys(env).length}`;
+    tags.push(tag);
     return { tag, command: command.replaceAll("sleep 300", `sleep ${tag}`).replace("setsid bash -c 'while", `setsid bash -c ': ${tag}; while`) };
   };
   const start = (command: string, extra = {}) => peer.exec({ command, ...extra }) as Answer & { reqId: bigint };
 
   it.each(ZOO)("abort leaves nothing of %s", async (_, escapee) => {
-    const { tag, command } = tagged(`${escapee} echo up; sleep 300`);
+    const { tag, command } = tagged(`${escapee}\necho up; sleep 300`);
     const a = start(command);
     await until("the command is up", () => a.out.includes("up") && alive(tag).length >= 2);
     peer.abort(a.reqId);

@@ -146,7 +146,7 @@ class Command implements RunningCommand {
     if (this.killing) return this.killing;
     const leader = this.place.marks.leader?.pid ?? 0;
     const ordered = performance.now() - this.place.bornMs < PID_ORDER_MS && this.proc.lastPid() > leader;
-    const seen = this.leftovers === "kill" ? this.quarry.look(ordered ? leader : 0) : undefined;
+    const seen = this.leftovers === "kill" ? this.quarry.look({ newerThan: ordered ? leader : 0 }) : undefined;
     const present = seen && (seen.members.length > 0 || (seen.suspects.length > 0 && this.alone()));
     if (present) return this.kill();
     this.over();
