@@ -52,6 +52,7 @@ build_node_image() {
   docker exec "$container" sh -c 'kill $(pidof containerd); while pidof containerd >/dev/null; do sleep 0.1; done'
   local before; before=$(docker image inspect --format '{{.Id}}' "$NODE_TAG" 2>/dev/null || true)
   docker commit --change 'ENTRYPOINT ["/usr/local/bin/entrypoint", "/sbin/init"]' --change "LABEL $RECIPE_LABEL=${IMAGE_ID[$NODE_TAG]}" "$container" "$NODE_TAG"
+  [ "$(docker image inspect --format '{{len .Config.Labels}}' "$NODE_TAG")" = 1 ] || { echo "$NODE_TAG carries labels that every cluster would inherit"; return 1; }
   docker rm -f "$container" >/dev/null
   forget_replaced "$NODE_TAG" "$before"
 }
