@@ -23,7 +23,7 @@ export function render(out) {
     lines.push("evidence");
     lines.push(...columns(evidence.map((e) => [e.ok ? "ok" : "FAIL", e.check, e.ok ? e.seen : `expected ${e.expected}; seen ${e.seen}`]), [4, 40, 110]).map((l) => `  ${l}`));
   }
-  lines.push(`proof: ${out.proof ?? "has not run"}   transport: ${out.transport ?? "?"}   tunnel: ${typeof out.tunnel === "string" ? out.tunnel : JSON.stringify(out.tunnel)}`);
+  lines.push(`proof: ${out.proof ?? "has not run"}   transport: ${out.transport ?? "?"}   tunnel: ${out.tunnel?.path ?? out.tunnel ?? "?"}`);
   const next = Array.isArray(out.next) ? out.next : [];
   if (next.length) lines.push("next", ...next.map((n) => `  ${n}`));
   return lines.join("\n");
