@@ -78,7 +78,7 @@ class Pulumi {
   preview(): { op: string; urn: string; replaced: string[] }[] {
     type Step = { op: string; urn: string; replaceReasons?: string[] };
     const { steps } = JSON.parse(this.now("preview", "--json")) as { steps: Step[] };
-    return steps.map(({ op, urn, replaceReasons }) => ({ op, urn: urn.split("::").at(-1) ?? "", replaced: replaceReasons ?? [] })).sort((a, b) => (`${a.urn} ${a.op}` < `${b.urn} ${b.op}` ? -1 : 1));
+    return steps.map(({ op, urn, replaceReasons }) => ({ op, urn: urn.split("::").at(-1) ?? "", replaced: [...(replaceReasons ?? [])].sort() })).sort((a, b) => (`${a.urn} ${a.op}` < `${b.urn} ${b.op}` ? -1 : 1));
   }
 
   outputs(): unknown {
