@@ -1,12 +1,12 @@
 // Many commands under random faults; each appends its own id to a file. Afterwards: every acknowledged id is there exactly once, every other
 // one at most once, and nothing is left behind. Long form: npm run test:history -- --execs 5000 --seed 7
 import { until } from "@dialout/common/testkit";
-import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import Redis from "ioredis";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import type { TransportError } from "./errors";
 import { Chaos } from "./testkit/chaos";
+import { processesNaming } from "./testkit/processes";
 import { countFrom, Random, seedFrom } from "./testkit/random";
 import { World } from "./testkit/world";
 
@@ -52,9 +52,6 @@ async function runOne(n: number, random: Random, transport: ReturnType<World["tr
   }
 }
 
-/** Command lines of this machine that name the scratch folder, in any pid namespace. */
-const orphans = () => execFileSync("bash", ["-c", 'for p in /proc/[0-9]*; do tr "\\0" " " < $p/cmdline 2>/dev/null | grep -F "$1" | grep -vF "bash -c for p"; done; true', "-", world.scratch]).toString();
-
 it(`${execs} commands, seed ${seed}`, async () => {
   const chaos = new Chaos(world, new Random(seed));
   const random = new Random(seed + 1);
@@ -88,7 +85,7 @@ it(`${execs} commands, seed ${seed}`, async () => {
 
   expect(violations).toEqual([]);
   expect(acknowledged).toBeGreaterThan(execs / 2);
-  await until(`no process is left; there is:\n${orphans()}`, () => orphans() === "", 40_000);
+  await until("no process of a command is left", () => processesNaming(world.scratch).length === 0, 40_000).catch(() => expect(processesNaming(world.scratch)).toEqual([]));
 
   await world.worker.stop("SIGTERM");
   const redis = new Redis(world.redis.url);

@@ -6,8 +6,8 @@ import type { World } from "./world";
 
 /** What follows a fault until the next one. */
 const QUIET_MS = { min: 50, max: 900 };
-/** A worker that has lost many links dials again late; killing it is one more fault. */
-const REATTACH_MS = 4_000;
+/** A worker that has lost many links dials again late; replacing it is one more fault. */
+const REATTACH_MS = 6_000;
 
 export class Chaos {
   readonly counts = new Map<string, number>();
@@ -41,11 +41,12 @@ export class Chaos {
       await delay(this.random.int(0, 500));
       await this.world.startRelay();
     },
-    "worker killed": async () => {
+    "worker killed and started": async () => {
       await this.world.worker.stop("SIGKILL");
       await delay(this.random.int(0, 500));
       await this.world.startWorker();
     },
+    "worker replaced": () => this.world.freshWorker(),
     "relay frozen": () => this.frozen("relay"),
     "worker frozen": () => this.frozen("worker"),
   };
@@ -53,11 +54,15 @@ export class Chaos {
   private async loop(): Promise<void> {
     while (!this.stopping.signal.aborted) {
       const name = this.random.pick(Object.keys(this.faults));
-      this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
+      this.count(name);
       await (this.faults[name] as () => Promise<void>)();
       await this.mended();
       await delay(this.random.int(QUIET_MS.min, QUIET_MS.max), this.stopping.signal);
     }
+  }
+
+  private count(name: string): void {
+    this.counts.set(name, (this.counts.get(name) ?? 0) + 1);
   }
 
   private async linkDown(leg: "execLeg" | "attachLeg", strike: (link: World["execLeg"]) => void): Promise<void> {
@@ -74,11 +79,10 @@ export class Chaos {
 
   /** Faults come one at a time: the next waits until a command gets through. */
   private async mended(): Promise<void> {
-    const alive = () => this.world.transport({ graceMs: 500, connectMs: 500, keepaliveMs: 500 });
     const answers = async () => {
-      const t = alive();
+      const t = this.world.transport({ graceMs: 1_000, connectMs: 1_000, keepaliveMs: 500 });
       try {
-        return (await t.exec("true", { timeout: 2 })).exitCode === 0;
+        return (await t.exec("true", { timeout: 5 })).exitCode === 0;
       } catch {
         return false;
       } finally {
@@ -88,6 +92,7 @@ export class Chaos {
     try {
       await until("a command gets through", answers, REATTACH_MS);
     } catch {
+      this.count("worker replaced");
       await this.world.freshWorker();
       await until("a command gets through to a new worker", answers, 60_000);
     }

@@ -26,6 +26,7 @@ export class World {
   /** A folder that commands may write to. */
   readonly scratch = path.join(this.dir, "scratch");
   private readonly transports: GrpcRelayTransport[] = [];
+  private disk = 0;
   ports = { attach: 0, exec: 0 };
 
   private constructor(readonly redis: RedisServer, readonly sandboxId: string, private readonly options: WorldOptions) {
@@ -67,17 +68,23 @@ export class World {
       RELAY_ADDR: this.attachLeg.addr,
       SANDBOX_ID: this.sandboxId,
       SANDBOX_TOKEN: WORKER_TOKEN,
-      WORKER_STATE_DIR: path.join(this.dir, "state"),
+      WORKER_STATE_DIR: this.state,
       WORKER_MAX_CONCURRENT: "8",
       ...this.options.worker,
     });
     await this.attached();
   }
 
-  /** A worker that has not lost a link yet: its next dial comes within a second. */
+  /** Another worker of the same name, on a disk of its own: it has lost no link and no command yet. */
   async freshWorker(): Promise<void> {
     await this.worker.stop("SIGKILL");
+    this.disk++;
     await this.startWorker();
+  }
+
+  /** The worker's state folder. */
+  get state(): string {
+    return path.join(this.dir, `state-${this.disk}`);
   }
 
   /** Resolves at the next `attached` line after the first `from` lines. */
