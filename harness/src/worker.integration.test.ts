@@ -66,9 +66,10 @@ describe("a harness that is stopped", () => {
     const tick = path.join(dir, "tick");
     const second = await startHarness({ HARNESS_DRAIN_MS: "200" });
     const asked = second.prompt("own4", `run \`(setsid bash -c 'while :; do echo t >> ${tick}; sleep 0.1; done' &) ; sleep 60\``);
+    asked.catch(() => undefined);
     await until("it ticks", () => existsSync(tick));
     second.process.signal("SIGTERM");
-    expect((await asked).body).toMatchObject({ status: "failed", reason: "error" });
+    expect((await asked).body).toMatchObject({ status: "failed", reason: "error", tools: [{ tool: "bash", ok: false, execs: [{ error: "aborted", kill: { verified: true, remaining: 0 } }] }] });
     expect(await second.process.ended()).toEqual({ code: 0, signal: null });
     const size = readFileSync(tick).length;
     const seen = Date.now();

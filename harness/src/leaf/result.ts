@@ -28,6 +28,8 @@ export interface ExecRecord {
   ms: number;
   deliveries?: number;
   error?: string;
+  /** How ending the command went, where it had to be ended; `verified: false` = something of it may still run. */
+  kill?: { verified: boolean; remaining: number; detail: string };
 }
 
 /** One tool call as evidence: what ran and how it ended, never what it said. */

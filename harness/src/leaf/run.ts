@@ -108,7 +108,8 @@ async function work(services: Services, run: LeafRun, { session, history, chosen
       },
       onCall: (record) => {
         services.metrics.toolCall(record);
-        log.info({ tool: record.tool, ok: record.ok, ms: record.ms, execs: record.execs.map((e) => ({ exec_id: e.execId, exit: e.exitCode, error: e.error })) }, "tool call");
+        log.info({ tool: record.tool, ok: record.ok, ms: record.ms, execs: record.execs.map((e) => ({ exec_id: e.execId, exit: e.exitCode, error: e.error, kill: e.kill })) }, "tool call");
+        for (const e of record.execs) if (e.kill?.verified === false) log.warn({ exec_id: e.execId, remaining: e.kill.remaining, detail: e.kill.detail }, "a command was ended, but nobody could verify that nothing of it is left");
         void best(log, session.append({ type: "tool", tool: record.tool, ok: record.ok, ms: record.ms }));
       },
     }, trail);

@@ -25,8 +25,8 @@ export interface Job {
   result: Promise<LeafResult>;
 }
 
-/** How long leaves that were told to stop may take to give back what they hold. */
-const RELEASE_MS = 10_000;
+/** How long leaves that were told to stop may take to give back what they hold: a kill that reaches into a pod waits up to 10 s. */
+const RELEASE_MS = 20_000;
 
 /** The leaves of this process. A session runs at most once at a time, in this process and (by a lease) in all of them. */
 export class LeafRunner {

@@ -1,4 +1,4 @@
-import type { ExecOptions, ExecResult, SandboxTransport } from "@dialout/transports/types";
+import type { ExecOptions, ExecResult, KillReport, SandboxTransport } from "@dialout/transports/types";
 import type { ExecRecord } from "../leaf/result";
 
 /** Something the model can react to. Its message is the tool's answer, marked as an error. */
@@ -25,16 +25,18 @@ export function recordingExec(transport: SandboxTransport, common: Pick<ExecOpti
     records.push(record);
     try {
       const result = await transport.exec(command, { ...common, ...options });
-      Object.assign(record, { execId: result.execId, exitCode: result.exitCode, stdoutBytes: result.stdout.length, stderrBytes: result.stderr.length, deliveries: result.deliveries });
+      Object.assign(record, { execId: result.execId, exitCode: result.exitCode, stdoutBytes: result.stdout.length, stderrBytes: result.stderr.length, deliveries: result.deliveries, ...killOf(result.kill) });
       return result;
     } catch (e) {
-      Object.assign(record, { execId: (e as { execId?: string }).execId, error: (e as Error).message });
+      Object.assign(record, { execId: (e as { execId?: string }).execId, error: (e as Error).message, ...killOf((e as { kill?: KillReport }).kill) });
       throw e;
     } finally {
       record.ms = Date.now() - start;
     }
   };
 }
+
+const killOf = (kill: KillReport | undefined): Pick<ExecRecord, "kill"> => (kill ? { kill: { verified: kill.verified, remaining: kill.remaining, detail: kill.detail } } : {});
 
 /** stderr's last words, for an error message; empty when there are none. */
 export const complaint = (result: ExecResult) => result.stderr.toString("utf8").trim().slice(-2000);
