@@ -10,7 +10,7 @@ const to = (table: ReturnType<typeof buildTable>, host: string | undefined, url 
 
 describe("routes", () => {
   test("go by host name, whatever its case and port", () => {
-    const table = buildTable([ingress(["svc.ns.example.com", "svc.ns"], [path("rev-1")])]);
+    const table = buildTable([ingress(["Svc.ns.example.com", "svc.ns"], [path("rev-1")])]);
     expect(to(table, "SVC.ns.example.com:31080")?.service).toBe("rev-1");
     expect(to(table, "svc.ns")?.service).toBe("rev-1");
     expect(to(table, "other.ns")).toBeUndefined();
