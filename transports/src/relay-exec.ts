@@ -50,6 +50,8 @@ export class RelayExec {
   private deliveries = 0;
   /** As told to the worker: the deliveries that a worker may have seen. */
   private delivery = 0;
+  /** Who may have seen the command. The link may learn of another worker meanwhile; to that one the command would look new. */
+  private pinned: Peer | undefined;
   private freshStarts = 0;
   private accepted = false;
   private sawEvent = false;
@@ -116,13 +118,14 @@ export class RelayExec {
     const { link, where } = this.deps;
     let peer: Peer;
     try {
-      peer = await link.peer(this.halt.signal);
+      peer = this.pinned ?? (await link.peer(this.halt.signal));
     } catch (e) {
       const { code, details } = e as ServiceError;
       return this.permit(fromStatus(code ?? status.UNKNOWN, details ?? String(e), where), undefined);
     }
     // A stopped command is asked about again only where it is known to have started: elsewhere asking would start it.
     if (this.halt.signal.aborted || (this.stopped && !(this.accepted && peer.extended))) return { result: this.stoppedResult() };
+    this.pinned = peer;
     this.deliveries++;
     this.delivery++;
     const call = link.exec(this.message(peer), this.callOptions(peer));
@@ -161,6 +164,7 @@ export class RelayExec {
     const unseen = Boolean(failure.unseen) && this.delivery <= 1;
     if (unseen) {
       this.delivery = 0;
+      this.pinned = undefined;
       this.deps.link.forgetPeer();
     }
     if (failure.next === "redeliver" && (this.delivery === 0 || peer?.extended !== false)) return failure;
