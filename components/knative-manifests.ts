@@ -59,27 +59,23 @@ export function tuneKnative(objects: KubeObject[], tuning: KnativeTuning): KubeO
     .map((o) => {
       const settings = o.kind === "ConfigMap" ? config[o.metadata.name] : undefined;
       if (settings) return { ...o, data: { ...o.data, ...settings } };
-      if (o.kind === "Service" && (o.spec as { type?: string } | undefined)?.type === "LoadBalancer") return inside(o);
       if (o.kind === "Service" && o.apiVersion === "v1") return clusterService(o);
       const cpu = o.kind === "Deployment" ? CPU_REQUESTS[o.metadata.name] : undefined;
       return cpu ? withCpuRequest(o, cpu) : o;
     });
 }
 
-/** Requests enter by port-forward; nobody in a kind cluster would ever give the Service an address, and Pulumi would wait for one. */
-function inside(o: KubeObject): KubeObject {
-  const { externalTrafficPolicy: _, ...spec } = o.spec as Record<string, unknown>;
-  return { ...o, spec: { ...spec, type: "ClusterIP" } };
-}
-
 /**
- * A load balancer's address never comes on a cluster without one, and requests enter by port-forward anyway. Pulumi's own wait for a
- * Service takes ten seconds at least; its Deployment, which is waited for, says the same.
+ * Requests enter by port-forward, and on a kind cluster nobody would ever give a load balancer its address, for which Pulumi waits.
+ * Its wait for any other Service takes ten seconds at least, while the Deployment, which is waited for, says the same.
  */
 function clusterService(o: KubeObject): KubeObject {
-  const spec = (o.spec ?? {}) as { type?: string };
-  const type = spec.type === "LoadBalancer" ? "ClusterIP" : spec.type;
-  return unawaited({ ...o, spec: { ...spec, ...(type ? { type } : {}) } });
+  const spec = { ...(o.spec as Record<string, unknown> | undefined) };
+  if (spec.type === "LoadBalancer") {
+    spec.type = "ClusterIP";
+    delete spec.externalTrafficPolicy;
+  }
+  return unawaited({ ...o, spec });
 }
 
 function withCpuRequest(o: KubeObject, cpu: string): KubeObject {
