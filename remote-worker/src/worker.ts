@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import path from "node:path";
-import { delay, type Env, type Logger } from "@dialout/common";
+import { type Env, type Logger } from "@dialout/common";
 import { Registry } from "./exec/registry";
 import { Journal } from "./journal/journal";
 import { claimStateDir } from "./journal/lock";
@@ -18,6 +18,9 @@ export interface Worker {
   readonly drainMs: number;
   stop(signal: AbortSignal): Promise<void>;
 }
+
+/** At shutdown: how long the last output and outcomes may take to be handed to the relay. */
+const LAST_WORDS_MS = 1_000;
 
 /** Starts a worker from the environment. Throws SettingError for what the user must change. */
 export async function startWorker(env: Env, log: Logger): Promise<Worker> {
@@ -40,8 +43,8 @@ export async function startWorker(env: Env, log: Logger): Promise<Worker> {
   process.on("exit", () => registry.killNow());
   const stop = async (signal: AbortSignal) => {
     await registry.drain(signal);
-    await delay(100, signal); // the last terminal frames are on their way
-    link.close();
+    await registry.delivered(LAST_WORDS_MS);
+    await link.close();
     launcher.close();
     server?.close();
     journal.close();

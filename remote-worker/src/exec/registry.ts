@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import path from "node:path";
 import type { Exec } from "@dialout/proto";
-import type { Logger } from "@dialout/common";
+import { delay, type Logger } from "@dialout/common";
 import type { Finished, Journal } from "../journal/journal";
 import type { StoredStream } from "../journal/records";
 import type { Launcher } from "../run/launcher";
@@ -120,6 +120,12 @@ export class Registry {
     else signal.addEventListener("abort", kill, { once: true });
     if (this.running > 0) await new Promise<void>((r) => this.idle.push(r));
     signal.removeEventListener("abort", kill);
+  }
+
+  /** Resolves when every ended command's outcome was handed to its stream, or after `ms`. */
+  async delivered(ms: number): Promise<void> {
+    const end = performance.now() + ms;
+    while (performance.now() < end && [...this.live.values()].some((e) => e.delivery)) await delay(10);
   }
 
   /** SIGKILL to everything, without waiting. */

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { accessSync, constants, mkdirSync, openSync, closeSync, chmodSync } from "node:fs";
+import { accessSync, chmodSync, closeSync, constants, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import path from "node:path";
 import { SettingError, show, type Logger } from "@dialout/common";
 
@@ -14,7 +14,7 @@ export function claimStateDir(wanted: { path: string; explicit: boolean }, log: 
   for (let i = 1; i <= (wanted.explicit ? 1 : TRIES); i++) {
     const dir = i === 1 ? wanted.path : `${wanted.path}.${i}`;
     try {
-      mkdirSync(dir, { recursive: true, mode: 0o700 });
+      makeDir(dir);
       accessSync(dir, constants.W_OK | constants.R_OK | constants.X_OK);
     } catch (e) {
       throw new SettingError(`WORKER_STATE_DIR=${show(dir)} must be a folder this worker can write to (${(e as NodeJS.ErrnoException).code}). For example: WORKER_STATE_DIR=$HOME/.local/state/dialout-worker`);
@@ -30,6 +30,19 @@ export function claimStateDir(wanted: { path: string; explicit: boolean }, log: 
     }
   }
   throw new SettingError(`WORKER_STATE_DIR=${show(wanted.path)} is in use by another worker. Stop it, or give this one a folder of its own: WORKER_STATE_DIR=${wanted.path}-2`);
+}
+
+/** Not mkdir's own `recursive`: under a folder that takes no children, such as /proc, that never returns. */
+function makeDir(dir: string): void {
+  try {
+    mkdirSync(dir, { mode: 0o700 });
+  } catch (e) {
+    const { code } = e as NodeJS.ErrnoException;
+    if (code === "EEXIST" && statSync(dir).isDirectory()) return;
+    if (code !== "ENOENT" || existsSync(path.dirname(dir)) || dir === path.dirname(dir)) throw e;
+    makeDir(path.dirname(dir));
+    mkdirSync(dir, { mode: 0o700 });
+  }
 }
 
 function lock(file: string): boolean {

@@ -50,9 +50,9 @@ export class Link {
     return "stopped";
   }
 
-  close(): void {
+  async close(): Promise<void> {
     this.stopping.abort();
-    this.session?.close("the worker is shutting down");
+    await this.session?.close("the worker is shutting down");
   }
 
   private async serve(token: string) {

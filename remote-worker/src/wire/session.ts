@@ -7,6 +7,7 @@ const RECEIVE_MAX = 20 << 20;
 const CONNECT_MS = 10_000;
 /** A base relay says nothing on success; this long an open stream counts as accepted. */
 const SILENT_WELCOME_MS = 700;
+const CLOSE_MS = 500;
 const BASE_HEARTBEAT_MS = 15_000;
 
 export type SessionEnd = {
@@ -75,12 +76,16 @@ export class Session {
 
   /** False = hold back until `writable`. Never throws, also not after the end. */
   send(frame: WorkerFrame): boolean {
-    if (this.state.at === "over" || !this.stream) return true;
+    if (this.state.at === "over" || !this.stream || this.stream.writableEnded) return true;
     return this.stream.write(frame);
   }
 
-  close(details: string): void {
-    this.finish("closed", status.CANCELLED, details);
+  /** Ends the stream in order, so that what was written still arrives, and after a moment in any case. */
+  async close(details: string): Promise<void> {
+    this.stream?.end();
+    const timer = setTimeout(() => this.finish("closed", status.CANCELLED, details), this.stream ? CLOSE_MS : 0);
+    await this.ended;
+    clearTimeout(timer);
   }
 
   private greet(token: string): void {

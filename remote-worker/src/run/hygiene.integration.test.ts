@@ -1,0 +1,50 @@
+import { chmodSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { startRelay, startWorkerProcess, stopAll, tempDir } from "../testkit";
+
+afterEach(stopAll);
+
+const asRoot = process.getuid?.() === 0;
+
+describe.runIf(asRoot).each([
+  ["root in a pid namespace", { SANDBOX_ISOLATION: "pidns" }],
+  ["uid 1001 in a pid namespace", { SANDBOX_ISOLATION: "pidns", SANDBOX_EXEC_USER: "1001" }],
+  ["uid 1001 beside the worker", { SANDBOX_ISOLATION: "user", SANDBOX_EXEC_USER: "1001" }],
+] as [string, Record<string, string>][])("a command as %s", (_, env) => {
+  it.each(["variable", "file"])("finds the token nowhere (given by %s)", async (how) => {
+    const secret = `tok${process.pid}sekrit`;
+    const dir = tempDir("worker-hygiene-");
+    chmodSync(dir, 0o755);
+    const file = path.join(dir, "token");
+    writeFileSync(file, `${secret}\n`, { mode: 0o600 });
+    const relay = await startRelay();
+    const { stateDir } = startWorkerProcess(relay, { SANDBOX_CWD: "/tmp", ...env, ...(how === "file" ? { SANDBOX_TOKEN: "", SANDBOX_TOKEN_FILE: file } : { SANDBOX_TOKEN: secret }) });
+    const peer = await relay.attached();
+    expect(peer.token).toBe(`Bearer ${secret}`);
+    // The searched text is put together by the shell, so that the search does not find itself.
+    const a = await peer.exec({
+      command: `s=tok${process.pid}; s=$s"sek"rit
+        env | grep -a "$s"; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -a "$s"
+        cat ${file} 2>/dev/null | grep -a "$s"; grep -ra "$s" ${stateDir} 2>/dev/null
+        for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || dd if=$p/mem bs=1 count=1 skip=4194304 2>&1 | grep -q 'Permission' ; done
+        for p in /proc/[0-9]*; do ls $p/root/ >/dev/null 2>&1 && cat $p/root${file} 2>/dev/null | grep -a "$s"; done
+        umount ${file} 2>/dev/null && cat ${file}; unshare -m true 2>/dev/null && echo can-mount
+        echo searched`,
+    }).done(60_000);
+    if (how === "variable") expect(a.out).toBe(env.SANDBOX_ISOLATION === "pidns" && !env.SANDBOX_EXEC_USER ? a.out.replace(secret, "") : "searched\n");
+    expect(a.out.endsWith("searched\n")).toBe(true);
+    if (how === "file") expect(a.out).toBe("searched\n");
+  });
+});
+
+it.runIf(asRoot)("a root command in a cell has a container's capabilities, not the host's", async () => {
+  const relay = await startRelay();
+  startWorkerProcess(relay, { SANDBOX_ISOLATION: "pidns" });
+  const peer = await relay.attached();
+  const a = await peer.exec({ command: "id -u; grep CapEff /proc/self/status; ls /proc | grep -c '^[0-9]'; touch /root/.dialout-try && rm /root/.dialout-try && echo writes" }).done();
+  const [uid, caps, processes, writes] = a.out.split("\n");
+  expect([uid, writes]).toEqual(["0", "writes"]);
+  expect((BigInt(`0x${caps?.split(/\s+/)[1]}`) >> 21n) & 1n).toBe(0n); // CAP_SYS_ADMIN
+  expect(Number(processes)).toBeLessThan(8);
+});
