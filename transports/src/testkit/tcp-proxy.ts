@@ -1,4 +1,5 @@
 // For tests only: a TCP link that can be made to fail in the ways real ones do, each direction by itself.
+import { setMaxListeners } from "node:events";
 import net from "node:net";
 import { delay } from "@dialout/common";
 
@@ -19,11 +20,18 @@ interface Pair {
   server: net.Socket;
 }
 
+/** Every connection that a fault holds up waits on it. */
+function newSignal(): AbortController {
+  const controller = new AbortController();
+  setMaxListeners(0, controller.signal);
+  return controller;
+}
+
 export class TcpProxy {
   private readonly server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => this.connect(client));
   private readonly pairs = new Set<Pair>();
   private link: Record<Direction, Link> = { up: { kind: "pass" }, down: { kind: "pass" } };
-  private changed = new AbortController();
+  private changed = newSignal();
   private refusing = false;
   port = 0;
   /** Connections taken so far. */
@@ -50,7 +58,7 @@ export class TcpProxy {
   set(link: Link, direction?: Direction): void {
     for (const d of direction ? [direction] : (["up", "down"] as const)) this.link[d] = link;
     this.changed.abort();
-    this.changed = new AbortController();
+    this.changed = newSignal();
   }
 
   /** Ends every connection with FIN and takes no new ones until `heal`. */
