@@ -116,11 +116,11 @@ it("a base caller's id: coalesced by fingerprint, collision while running, afres
 
 it("nobody listens: killed after the smaller grace, answered with End{-1} and the reason; within the grace it goes on", async () => {
   const { peer, worker } = await setup(1, { WORKER_GRACE_MS: "60000" });
-  const slow = { command: "sleep 100", execId: randomUUID(), reqId: 31n, graceS: 1 };
+  const slow = { command: "echo up; sleep 100", execId: randomUUID(), reqId: 31n, graceS: 1 };
   const quick = { command: "sleep 0.5; echo done", execId: randomUUID(), reqId: 32n, graceS: 30 };
-  peer.exec(slow);
+  const first = peer.exec(slow);
   peer.exec(quick);
-  await until("both accepted", () => peer.frames.filter((f) => f.msg?.$case === "accepted").length === 2);
+  await until("the slow one runs", () => first.out === "up\n");
   peer.send({ $case: "detach", value: { reqId: 31n } });
   peer.send({ $case: "detach", value: { reqId: 32n } });
   await worker.process.line(new RegExp(`"exec_id":"${slow.execId}".*"msg":"exec ended"`));

@@ -21,7 +21,7 @@ export interface KillResult {
 
 /** What one look at the process table says about a command. */
 export interface Sighting {
-  /** Every process that existed at some moment of the look was looked at. False: so many came and went that some may be missing. */
+  /** No process can have slipped through. False: so many came and went that some may be missing. */
   whole: boolean;
   /** Its processes, zombies left out. */
   members: Proc[];
@@ -51,8 +51,8 @@ export class Quarry {
   }
 
   /**
-   * Looks until a listing shows no process that was not looked at: one that forks and ends between the listing and our look
-   * at it would otherwise hand its place to a child that we never saw.
+   * Lists and looks until every process of a listing was still there when it was looked at: one that forks and ends between
+   * the two would otherwise hand its place to a child that we never saw.
    * @param newerThan look only at pids above this one (a fast look, for when pids cannot have wrapped)
    * @param strangers pids that earlier looks of the same hunt found not to belong; they are passed over and added to
    * @param onMember told of each member at once
@@ -64,49 +64,53 @@ export class Quarry {
     let whole = false;
     for (let listing = 0; listing < LISTINGS && !whole; listing++) {
       const fresh = this.proc.pids().filter((pid) => pid >= newerThan && !this.own.has(pid) && !looked.has(pid));
-      whole = fresh.length === 0;
-      const before = members.size;
+      whole = true;
+      const seen: Proc[] = [];
       for (const pid of fresh) {
         looked.add(pid);
-        if (this.marks.gid !== undefined) {
-          const p = this.byGroup(pid, this.marks.gid);
-          if (!p) strangers?.add(pid);
-          else members.set(pid, p);
-          if (p) onMember?.(p);
-        } else {
-          const p = this.proc.stat(pid);
-          if (p && !isDead(p)) table.set(pid, p);
-        }
+        const p = this.marks.gid === undefined ? this.proc.stat(pid) : this.byGroup(pid, this.marks.gid);
+        if (p === "stranger") strangers?.add(pid);
+        else if (p === undefined || isDead(p)) whole = false; // it may have ended just now, and left a child
+        else seen.push(p);
       }
-      if (this.marks.gid !== undefined) continue;
-      this.byTraces(table, members);
-      if (onMember && members.size > before) [...members.values()].slice(before).forEach(onMember);
+      if (this.marks.gid === undefined) for (const p of seen) table.set(p.pid, p);
+      for (const p of this.marks.gid === undefined ? this.byTraces(table, seen, members) : seen) {
+        members.set(p.pid, p);
+        onMember?.(p);
+      }
+      // An environment that was empty because its process had just ended tells nothing.
+      if (this.marks.gid === undefined && seen.some((p) => !members.has(p.pid) && this.mayLook(p) && !this.proc.alive(p))) whole = false;
     }
     return { whole, members: [...members.values()], suspects: this.suspects(table, members) };
   }
 
-  private byGroup(pid: number, gid: number): Proc | undefined {
+  /** The process when it is one of ours; undefined when it was gone before we could tell. */
+  private byGroup(pid: number, gid: number): Proc | "stranger" | undefined {
     const leader = this.marks.leader;
     // The leader has its group only once setpriv has run.
-    if (pid !== leader?.pid && !this.proc.status(pid)?.groups.includes(gid)) return undefined;
+    if (pid !== leader?.pid) {
+      const status = this.proc.status(pid);
+      if (!status) return undefined;
+      if (!status.groups.includes(gid)) return "stranger";
+    }
     const p = this.proc.stat(pid);
-    return p && !isDead(p) && !(pid === leader?.pid && p.start !== leader.start) ? p : undefined;
+    return p && pid === leader?.pid && p.start !== leader.start ? "stranger" : p;
   }
 
-  private byTraces(table: Map<number, Proc>, members: Map<number, Proc>): void {
-    const add = (p: Proc) => {
-      members.set(p.pid, p);
-      this.known.add(idOf(p));
-    };
-    for (const p of table.values()) if (!members.has(p.pid) && (this.known.has(idOf(p)) || this.inSession(p, table) || this.markOf(p) === this.marks.env)) add(p);
+  /** The members that a listing added: those that carry a trace, and all their descendants. */
+  private byTraces(table: Map<number, Proc>, fresh: Proc[], members: Map<number, Proc>): Proc[] {
+    const added = new Map<number, Proc>();
+    for (const p of fresh) if (this.known.has(idOf(p)) || this.inSession(p, table) || this.markOf(p) === this.marks.env) added.set(p.pid, p);
     for (let grown = true; grown; ) {
       grown = false;
       for (const p of table.values()) {
-        if (members.has(p.pid) || !members.has(p.ppid)) continue;
-        add(p);
+        if (members.has(p.pid) || added.has(p.pid) || !(members.has(p.ppid) || added.has(p.ppid))) continue;
+        added.set(p.pid, p);
         grown = true;
       }
     }
+    for (const p of added.values()) this.known.add(idOf(p));
+    return [...added.values()];
   }
 
   private suspects(table: Map<number, Proc>, members: Map<number, Proc>): Proc[] {
@@ -117,7 +121,9 @@ export class Quarry {
 
   /** Processes of other users are none of ours, and their environment is theirs. */
   private mayLook(p: Proc): boolean {
-    return this.uid < 0 || this.proc.status(p.pid)?.uid === this.uid;
+    if (this.uid < 0) return true;
+    const status = this.proc.status(p.pid);
+    return status === undefined || status.uid === this.uid;
   }
 
   private markOf(p: Proc): unknown {
@@ -140,11 +146,11 @@ export class Quarry {
 }
 
 const ROUNDS = 200;
-/** Listings of /proc in one look; each but the last showed processes that were new. */
-const LISTINGS = 100;
+/** Listings of /proc in one look; each but the last showed processes that were gone when looked at. */
+const LISTINGS = 50;
 const STEP_MS = 10;
 const DEADLINE_MS = 5_000;
-const MIN_LOOKS = 20;
+const MIN_LOOKS = 10;
 
 export interface HuntOptions {
   /** Whether unmarked suspects are killed too (they can only belong to this command) or merely reported. */

@@ -17,24 +17,22 @@ describe.runIf(asRoot).each([
     const dir = tempDir("worker-hygiene-");
     chmodSync(dir, 0o755);
     const file = path.join(dir, "token");
-    writeFileSync(file, `${secret}\n`, { mode: 0o600 });
+    if (how === "file") writeFileSync(file, `${secret}\n`, { mode: 0o600 });
     const relay = await startRelay();
     const { stateDir } = startWorkerProcess(relay, { SANDBOX_CWD: "/tmp", ...env, ...(how === "file" ? { SANDBOX_TOKEN: "", SANDBOX_TOKEN_FILE: file } : { SANDBOX_TOKEN: secret }) });
     const peer = await relay.attached();
     expect(peer.token).toBe(`Bearer ${secret}`);
-    // The searched text is put together by the shell, so that the search does not find itself.
+    // A pattern that does not match itself, so that the search does not find its own arguments.
     const a = await peer.exec({
-      command: `s=tok${process.pid}; s=$s"sek"rit
+      command: `s='[t]ok${process.pid}sekrit'
         env | grep -a "$s"; cat /proc/*/environ /proc/*/cmdline 2>/dev/null | tr '\\0' '\\n' | grep -a "$s"
         cat ${file} 2>/dev/null | grep -a "$s"; grep -ra "$s" ${stateDir} 2>/dev/null
-        for p in /proc/[0-9]*; do [ $p = /proc/$$ ] || dd if=$p/mem bs=1 count=1 skip=4194304 2>&1 | grep -q 'Permission' ; done
-        for p in /proc/[0-9]*; do ls $p/root/ >/dev/null 2>&1 && cat $p/root${file} 2>/dev/null | grep -a "$s"; done
+        for p in /proc/[0-9]*; do cat $p/root${file} 2>/dev/null | grep -a "$s"; done
         umount ${file} 2>/dev/null && cat ${file}; unshare -m true 2>/dev/null && echo can-mount
+        for p in $(pgrep -f '[r]emote-worker/dist'); do head -c 1 /proc/$p/maps >/dev/null 2>&1 && echo "can look into $p"; done
         echo searched`,
     }).done(60_000);
-    if (how === "variable") expect(a.out).toBe(env.SANDBOX_ISOLATION === "pidns" && !env.SANDBOX_EXEC_USER ? a.out.replace(secret, "") : "searched\n");
-    expect(a.out.endsWith("searched\n")).toBe(true);
-    if (how === "file") expect(a.out).toBe("searched\n");
+    expect(a.out).toBe("searched\n");
   });
 });
 
