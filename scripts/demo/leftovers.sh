@@ -28,9 +28,15 @@ remove_leftovers() {
   ids=$(docker network ls -q --filter "label=dev.dialout.stack=$STACK" 2>/dev/null || true)
   # shellcheck disable=SC2086
   [ -z "$ids" ] || docker network rm $ids >/dev/null
-  ids=$(docker images -q --filter "label=dev.dialout.stack=$STACK" 2>/dev/null | sort -u || true)
-  # shellcheck disable=SC2086
-  [ -z "$ids" ] || docker rmi -f $ids >/dev/null
+  # Images carry no label of ours (the builder drops it). Without force: one that a container still uses is somebody's.
+  local image
+  while read -r image; do docker rmi "$image" >/dev/null 2>&1 || true; done < <(our_new_images)
+}
+
+# Tags under our prefix that were not there before the first `up`.
+our_new_images() {
+  [ -f "$(state_dir)/before" ] || return 0
+  comm -13 "$(state_dir)/before" <(inventory | sort) | awk -F '\t' '$1 == "image" && $2 ~ /^dev\.local\/dialout-/ { print $2 }'
 }
 
 check_nothing_left() {
