@@ -98,7 +98,7 @@ describe("a build", () => {
     const ended = end(child);
     await until("the compiler runs", () => compilers().length === 1);
     child.kill("SIGTERM");
-    expect(await ended).toMatchObject({ code: 130, err: expect.stringContaining("interrupted; the same command continues") });
+    expect(await ended).toMatchObject({ code: 130, err: expect.stringContaining("interrupted (SIGTERM); the same command continues") });
     await until("the compiler is gone", () => !alive(compilers()[0] ?? 0));
     expect(results()).toEqual([]);
   });

@@ -113,10 +113,11 @@ lab_tool() {
   tool_dir "$1"
 }
 
-# Archives that another machine's LAB_CACHE understands. Each appears complete or not at all; those that are there already are kept.
+# Archives that another machine's LAB_CACHE understands. Each appears complete or not at all; those that are there already are kept. Takes minutes
+# and only reads what no run changes, so it does not hold the lock.
 lab_export() {
   local to name; to=$(readlink -m "$1"); mkdir -p "$to" || die failed "$to cannot be made" "name another folder"
-  take_lock
+  heed_signals
   for name in "${!PACKAGES[@]}"; do
     if [ -d "$(tool_dir "$name")" ]; then export_file "$to/$name-$(tool_id "$name").tar.xz" tar -C "$(tool_dir "$name")" -c .; fi
   done

@@ -91,7 +91,7 @@ take_lock() {
   touch "$LAB_HOME/.dialout-lab"
   wait_for_lock
   printf '%s\n' $$ > "$LAB_HOME/lock"
-  trap on_signal INT TERM HUP
+  heed_signals
   rm -rf --one-file-system "${LAB_HOME:?}/tmp"; mkdir "$LAB_HOME/tmp"
 }
 
@@ -119,7 +119,8 @@ has_lock_open() {
   return 1
 }
 
-on_signal() { trap - INT TERM HUP; say "lab: interrupted; the same command continues where it stopped"; end_children $$; exit 130; }
+heed_signals() { trap "on_signal INT" INT; trap "on_signal TERM" TERM; trap "on_signal HUP" HUP; }
+on_signal() { trap - INT TERM HUP; say "lab: interrupted (SIG$1); the same command continues where it stopped"; end_children $$; exit 130; }
 end_children() {
   local child
   for child in $(< "/proc/$1/task/$1/children"); do end_children "$child"; kill -TERM "$child" || true; done 2>/dev/null
