@@ -55,6 +55,17 @@ describe("Outbox", () => {
     expect(shown().slice(3)).toEqual(["1o45000:5000", "1end"]);
   });
 
+  it("after an abort leaves out what there is no credit for, and says so", async () => {
+    const { outbox, settle, frames } = setup();
+    const d = delivery(1n, big(50_000), { credit: 0 });
+    outbox.add(d);
+    await settle();
+    Object.assign(d, { aborted: true, outcome: END() });
+    outbox.kick();
+    await settle();
+    expect(frames).toMatchObject([{ msg: { $case: "end", value: { stdoutTruncated: true, stderrTruncated: false } } }]);
+  });
+
   it("lets commands take turns, and one without credit holds up nobody", async () => {
     const { outbox, settle, shown } = setup();
     outbox.add(delivery(1n, big(100_000), { credit: 0 }));

@@ -25,6 +25,8 @@ export interface Delivery {
   /** The caller knows no truncation fields and gets the marker as text. */
   readonly textMarker: boolean;
   outcome: Outcome | undefined;
+  /** The caller aborted: output that it grants no credit for is left out rather than waited for. */
+  aborted?: boolean;
   lastSentMs: number;
   /** After each chunk: the source may go on reading from the command. */
   onSent?: () => void;
@@ -124,7 +126,7 @@ export class Outbox {
     for (const stream of ["stdout", "stderr"] as const) {
       const available = d.sources[stream].produced - d.sent[stream];
       if (available <= 0) continue;
-      if (d.credit <= 0) return "idle";
+      if (d.credit <= 0) return d.aborted && d.outcome ? this.cutShort(d, d.outcome) : "idle";
       if (!d.outcome && available < SMALL) {
         const ripe = d.lastSentMs + COALESCE_MS - this.now();
         if (ripe > 0) return Math.ceil(ripe);
@@ -148,6 +150,12 @@ export class Outbox {
       if (d.outcome.stderrTruncated) this.send(chunkFrame(d.reqId, "stderr", TRUNCATED, d.sent.stderr, this.extended));
     }
     this.finish(d, d.outcome);
+    return "sent";
+  }
+
+  private cutShort(d: Delivery, o: Outcome): "sent" {
+    const less = (s: StreamName) => d.sent[s] < d.sources[s].produced;
+    this.finish(d, o.kind === "end" ? { ...o, stdoutTruncated: o.stdoutTruncated || less("stdout"), stderrTruncated: o.stderrTruncated || less("stderr") } : o);
     return "sent";
   }
 

@@ -84,6 +84,7 @@ export class Registry {
     const execution = exec.execId ? this.live.get(exec.execId) : (this.listening(exec.reqId, outbox) ?? this.live.get(`req:${exec.reqId}`));
     if (!execution || execution.state === "ended") return;
     this.log.info({ exec_id: execution.request.key, req_id: String(exec.reqId) }, "abort");
+    if (execution.delivery) execution.delivery.entry.aborted = true;
     this.stop(execution, { why: "abort" });
   }
 
