@@ -8,6 +8,7 @@ import type { TransportError } from "./errors";
 import { KubectlTransport, type KubectlTransportOptions } from "./kubectl";
 import { parseKill, parseStatus, Splitter } from "./kubectl-frames";
 import { wrapperScript } from "./kubectl-script";
+import { settled } from "./testkit/settled";
 import { FakeKubectl } from "./testkit/fake-kubectl";
 
 let kubectl: FakeKubectl;
@@ -176,8 +177,9 @@ it("a stalled listener holds the command back", async () => {
   const stalled = new Promise<void>((resolve) => (release = resolve));
   const outcome = make().exec(`for i in {1..400}; do head -c 32768 /dev/zero; echo $i > ${dir}/n; done`, { outputCap: 64 << 20, onData: () => stalled });
   await pidIn("n");
-  await new Promise((r) => setTimeout(r, 400));
-  expect(Number(readFileSync(`${dir}/n`, "utf8"))).toBeLessThan(100);
+  const written = () => Number(readFileSync(`${dir}/n`, "utf8"));
+  await settled(written);
+  expect(written()).toBeLessThan(200);
   release();
   expect((await outcome).stdout.length).toBe(400 * 32768);
 });

@@ -1,9 +1,10 @@
 import { Stream, type Exec } from "@dialout/proto";
 import { status } from "@grpc/grpc-js";
-import { afterEach, describe, expect, it } from "vitest";
 import { until } from "@dialout/common/testkit";
+import { afterEach, describe, expect, it } from "vitest";
 import { TransportError } from "./errors";
 import { GrpcRelayTransport, type GrpcRelayOptions } from "./relay";
+import { settled } from "./testkit/settled";
 import { accepted, chunk, end, error, fail, GrpcFailure, reply, ScriptedRelay, type ExecCall, type Script } from "./testkit/scripted-relay";
 
 const open: { close(): unknown }[] = [];
@@ -152,8 +153,12 @@ describe("stopping", () => {
   });
 
   it("abort that nobody confirms is unverified, in bounded time", async () => {
-    const { transport } = await setup({ exec: (x, c) => void c.write(accepted(x)) });
-    const e = await rejection(transport.exec("c", { signal: AbortSignal.timeout(100) }));
+    const { relay, transport } = await setup({ exec: (x, c) => void c.write(accepted(x)) });
+    const stop = new AbortController();
+    const outcome = rejection(transport.exec("c", { signal: stop.signal }));
+    await until("it runs", () => relay.execs.length === 1);
+    stop.abort();
+    const e = await outcome;
     expect(e).toMatchObject({ code: "aborted", kill: { verified: false } });
     expect(e.kill?.detail).toMatch(/^unverified/);
   });
@@ -295,12 +300,17 @@ describe("redelivery", () => {
   });
 
   it("does not start a command that was aborted while the link was down", async () => {
-    const { relay, transport } = await setup({ exec: (_x, call) => void fail(call, status.UNAVAILABLE, "") });
-    const e = await rejection(transport.exec("c", { signal: AbortSignal.timeout(250) }));
-    expect(e).toMatchObject({ code: "aborted", kill: { verified: false } });
-    const seen = relay.execs.length;
-    await new Promise((r) => setTimeout(r, 600));
-    expect(relay.execs).toHaveLength(seen);
+    const { relay, transport } = await setup({}, { abortWaitMs: 2_000 });
+    const stop = new AbortController();
+    const outcome = rejection(transport.exec("c", { signal: stop.signal }));
+    await until("it was delivered", () => relay.execs.length === 1);
+    relay.kill();
+    await new Promise((r) => setTimeout(r, 200));
+    stop.abort();
+    await relay.start();
+    expect(await outcome).toMatchObject({ code: "aborted", kill: { verified: false } });
+    await settled(() => relay.execs.length);
+    expect(relay.execs).toHaveLength(1);
   });
 
   it("tells where nobody is attached, in the time for a first contact", async () => {
@@ -350,8 +360,8 @@ it("a listener that takes its time holds the relay back", async () => {
   let release: () => void = () => undefined;
   const stalled = new Promise<void>((resolve) => (release = resolve));
   const r = transport.exec("c", { onData: () => stalled, outputCap: 100 * 1024 * 1024 });
-  await new Promise((resolve) => setTimeout(resolve, 700));
-  expect(written).toBeLessThan(200);
+  await settled(() => written);
+  expect(written).toBeLessThan(300);
   release();
   expect((await r).stdout.length).toBe(600 * piece.length);
 });
