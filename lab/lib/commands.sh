@@ -117,6 +117,7 @@ lab_tool() {
 # and only reads what no run changes, so it does not hold the lock.
 lab_export() {
   local to name; to=$(readlink -m "$1"); mkdir -p "$to" || die failed "$to cannot be made" "name another folder"
+  [ -d "$LAB_HOME/logs" ] || die unfit "$LAB_HOME has nothing to export" "lab/lab up"
   heed_signals
   for name in "${!PACKAGES[@]}"; do
     if [ -d "$(tool_dir "$name")" ]; then export_file "$to/$name-$(tool_id "$name").tar.xz" tar -C "$(tool_dir "$name")" -c .; fi
