@@ -166,8 +166,8 @@ describe("stopping", () => {
   it("our own timer works when the other end is frozen, and says the number that was asked for", async () => {
     const { transport } = await setup({ exec: () => undefined });
     const before = Date.now();
-    expect(await rejection(transport.exec("c", { timeout: 0.3 }))).toMatchObject({ code: "timeout", message: "timeout:0.3", kill: { verified: false } });
-    expect(Date.now() - before).toBeLessThan(3_000);
+    expect(await rejection(transport.exec("c", { timeout: 1.5 }))).toMatchObject({ code: "timeout", message: "timeout:1.5", kill: { verified: false } });
+    expect(Date.now() - before).toBeLessThan(5_000);
   });
 
   it("a rejected listener aborts the command and is what the caller gets", async () => {
