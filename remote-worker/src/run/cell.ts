@@ -33,7 +33,7 @@ export class Cell {
 
   /** @param masks files and folders that no command may see; @param userNamespace for a worker without CAP_SYS_ADMIN */
   static async make(masks: string[], userNamespace: boolean): Promise<Cell> {
-    const args = [...(userNamespace ? ["--user", "--map-current-user"] : []), "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    const args = [...(userNamespace ? ["--user", "--map-root-user"] : []), "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
     const child = spawn("unshare", [...args, "bash", "-c", HOLDER, "dialout-cell", ...masks], {
       stdio: ["pipe", "pipe", "pipe"],
       cwd: "/",

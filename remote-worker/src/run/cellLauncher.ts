@@ -91,7 +91,7 @@ export class CellLauncher implements Launcher {
       ? ["setpriv", `--reuid=${user.uid}`, `--regid=${user.gid}`, "--clear-groups", "--bounding-set=-all", "--no-new-privs"]
       : root
         ? ["setpriv", `--bounding-set=-all,${ROOT_KEEPS.map((c) => `+${c}`).join(",")}`]
-        : ["setpriv", "--no-new-privs"];
+        : ["setpriv", "--bounding-set=-all", "--no-new-privs"]; // uid 0 of the user namespace, which is the worker's user, without its powers
     try {
       const parked = await Parked.spawn([...cell.entry(), ...privileges], this.pipes, { cwd, env: { ...env, [MARK]: marks.env }, stdin });
       const p = parked.pid === undefined ? undefined : this.proc.stat(parked.pid);

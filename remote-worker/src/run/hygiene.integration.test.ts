@@ -1,6 +1,7 @@
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
+import { repoRoot, run } from "@dialout/common/testkit";
 import { startRelay, startWorkerProcess, stopAll, tempDir } from "../testkit";
 
 afterEach(stopAll);
@@ -45,4 +46,24 @@ it.runIf(asRoot)("a root command in a cell has a container's capabilities, not t
   expect([uid, writes]).toEqual(["0", "writes"]);
   expect((BigInt(`0x${caps?.split(/\s+/)[1]}`) >> 21n) & 1n).toBe(0n); // CAP_SYS_ADMIN
   expect(Number(processes)).toBeLessThan(8);
+});
+
+it.runIf(asRoot)("a worker without root keeps its token from commands where user namespaces can be had, and says so where not", async () => {
+  const relay = await startRelay();
+  startWorkerProcess(relay); // builds the bundle
+  await relay.attached();
+  const state = tempDir("worker-plain-");
+  chownSync(state, 65534, 65534);
+  const worker = run("setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups", process.execPath, path.join(repoRoot(), "remote-worker/dist/main.cjs")], {
+    env: { RELAY_ADDR: `127.0.0.1:${relay.port}`, SANDBOX_TOKEN: "s3kr1t", WORKER_STATE_DIR: state }, cwd: "/tmp",
+  });
+  try {
+    const peer = await relay.attached(2);
+    const a = await peer.exec({ command: `cat /proc/*/environ | tr '\\0' '\\n' | grep -c '[s]3kr1t'; umount ${state} 2>/dev/null && echo unmounted; unshare -Um umount ${state} 2>/dev/null && echo unmounted; echo $(($(ls /proc | grep -c '^[0-9]') < 9)); exit 3` }).done();
+    const isolated = worker.lines.some((l) => l.includes('"isolation":"pidns"'));
+    expect([a.out, a.end?.exitCode]).toEqual([isolated ? "0\n1\n" : "1\n0\n", 3]);
+    expect(worker.lines.some((l) => l.includes("can read its token"))).toBe(!isolated);
+  } finally {
+    await worker.stop();
+  }
 });
