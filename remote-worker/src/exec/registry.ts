@@ -9,8 +9,9 @@ import type { Metrics } from "../metrics";
 import { Execution, type Request } from "./execution";
 import { fingerprint } from "./fingerprint";
 import { acceptedFrame, terminalFrame } from "./frames";
-import type { Delivery, Outbox } from "./outbox";
-import { StoredOutput, type Readable } from "./outputLog";
+import { delivery } from "./delivery";
+import type { Outbox } from "./outbox";
+import { StoredOutput } from "./outputLog";
 import { failure, type Outcome, type Stop } from "./outcome";
 
 export interface RegistryOptions {
@@ -287,17 +288,3 @@ export class Registry {
 }
 
 const outputLost = failure("output_lost", "output_lost: the output at the asked offset is no longer held");
-
-function delivery(exec: Exec, sources: Record<"stdout" | "stderr", Readable>, sent: { stdout: number; stderr: number }, outcome: Outcome | undefined, replayed: boolean): Delivery {
-  return {
-    reqId: exec.reqId,
-    sources,
-    sent,
-    credit: exec.window > 0n ? Number(exec.window) : Infinity,
-    held: !exec.streaming,
-    replayed,
-    textMarker: exec.execId === "",
-    outcome,
-    lastSentMs: -Infinity,
-  };
-}
