@@ -5,7 +5,7 @@
 prepare() {
   choose_mode
   if [ "$MODE" = lab ]; then
-    lab/lab up
+    lab/lab up 9>&- # the engine it may start outlives this run, and must not hold its lock
     local exports; exports=$(lab/lab env)
     eval "$exports"
   fi

@@ -34,11 +34,32 @@ make_passphrase() {
   (umask 077; mkdir -p "$dir"; half=$(mktemp "$dir/passphrase.XXXXXX"); head -c 24 /dev/urandom | base64 | tr -d '\n' > "$half"; mv -n "$half" "$dir/passphrase"; rm -f "$half")
 }
 
-# Two ups of the same state at once would fight over the cluster; the second one is told so.
+# Two ups of the same state at once would fight over the cluster; the second one is told so. Whatever a run starts inherits the lock,
+# so a run that was killed is over only when its last process is: those are ended here, or `kind create` would go on beside a `down`.
 lock_state() {
+  local file; file="$(state_dir)/lock"
   mkdir -p "$(state_dir)"
-  exec 9>"$(state_dir)/lock"
-  if command -v flock >/dev/null && ! flock -n 9; then
-    not_fit "another ./demo is working on this stack (lock $(state_dir)/lock)" "wait for it to end, or end it, then run the same command again"
+  exec 9>>"$file"
+  command -v flock >/dev/null || return 0
+  if ! flock -n 9; then
+    local owner; owner=$(cat "$file" 2>/dev/null || true)
+    if [ -z "$owner" ] || is_demo "$owner"; then
+      not_fit "another ./demo (process ${owner:-unknown}) is working on this stack" "wait for it to end, or end it, then run the same command again"
+    fi
+    say "an earlier ./demo (process $owner) was killed; ending what it left running"
+    end_holders "$file" TERM
+    flock -w 20 9 || { end_holders "$file" KILL; flock -w 20 9; } || not_fit "processes of a killed ./demo hold $file and do not end" "end them (fuser -v $file), then run the same command again"
   fi
+  echo $$ > "$file"
+}
+
+is_demo() { [[ $1 =~ ^[0-9]+$ ]] && tr '\0' ' ' < "/proc/$1/cmdline" 2>/dev/null | grep -Eq '(^| |/)demo '; }
+
+end_holders() { # lock file, signal
+  local fd pid file; file=$(readlink -f "$1")
+  for fd in /proc/[0-9]*/fd/9; do
+    [ "$(readlink "$fd" 2>/dev/null)" = "$file" ] || continue
+    pid=${fd#/proc/}; pid=${pid%%/*}
+    [ "$pid" = $$ ] || kill "-$2" "$pid" 2>/dev/null || true
+  done
 }
