@@ -30,6 +30,8 @@ function newSignal(): AbortController {
 export class TcpProxy {
   private readonly server = net.createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => this.connect(client));
   private readonly pairs = new Set<Pair>();
+  /** Sockets to the target whose other half is gone; see `forget`. */
+  private readonly forgotten = new Set<net.Socket>();
   private link: Record<Direction, Link> = { up: { kind: "pass" }, down: { kind: "pass" } };
   private changed = newSignal();
   private refusing = false;
@@ -51,6 +53,7 @@ export class TcpProxy {
 
   async stop(): Promise<void> {
     this.cut();
+    for (const server of this.forgotten) server.destroy();
     await new Promise<void>((resolve) => this.server.close(() => resolve()));
   }
 
@@ -77,13 +80,22 @@ export class TcpProxy {
     for (const pair of this.pairs) (direction === "down" ? pair.client : pair.server).end();
   }
 
+  /** Ends every connection towards whoever dialled us and leaves the target's end open, as a NAT that lost its table does; new ones are welcome. */
+  forget(): void {
+    for (const pair of this.pairs) {
+      this.forgotten.add(pair.server);
+      this.drop(pair, (s) => s === pair.client && s.resetAndDestroy());
+    }
+  }
+
   heal(): void {
     this.refusing = false;
     this.set({ kind: "pass" });
   }
 
-  private drop(pair: Pair, how: (socket: net.Socket) => void): void {
-    this.pairs.delete(pair);
+  private drop(pair: Pair, how: (socket: net.Socket) => unknown): void {
+    // What closes later of a pair that is dropped already is not news.
+    if (!this.pairs.delete(pair)) return;
     how(pair.client);
     how(pair.server);
   }

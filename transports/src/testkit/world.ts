@@ -26,6 +26,7 @@ export class World {
   /** A folder that commands may write to. */
   readonly scratch = path.join(this.dir, "scratch");
   private readonly transports: GrpcRelayTransport[] = [];
+  private readonly cleanups: (() => Promise<void>)[] = [];
   private disk = 0;
   ports = { attach: 0, exec: 0 };
 
@@ -103,6 +104,11 @@ export class World {
     return path.join(this.scratch, name);
   }
 
+  /** Also to be done when the world ends, before its folder goes. */
+  afterwards(cleanup: () => Promise<void>): void {
+    this.cleanups.push(cleanup);
+  }
+
   async stop(): Promise<void> {
     this.execLeg?.cut();
     await Promise.all(this.transports.map((t) => t.close()));
@@ -110,6 +116,7 @@ export class World {
     await this.relay?.stop();
     await this.execLeg?.stop();
     await this.attachLeg?.stop();
+    for (const cleanup of this.cleanups) await cleanup();
     await this.redis.stop();
     rmSync(this.dir, { recursive: true, force: true });
   }
