@@ -1,4 +1,4 @@
-import { chmodSync, chownSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, copyFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { repoRoot, run } from "@dialout/common/testkit";
@@ -54,7 +54,10 @@ it.runIf(asRoot)("a worker without root keeps its token from commands where user
   await relay.attached();
   const state = tempDir("worker-plain-");
   chownSync(state, 65534, 65534);
-  const worker = run("setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups", process.execPath, path.join(repoRoot(), "remote-worker/dist/main.cjs")], {
+  // The checkout may lie where only root can read.
+  const bundle = path.join(state, "main.cjs");
+  copyFileSync(path.join(repoRoot(), "remote-worker/dist/main.cjs"), bundle);
+  const worker = run("setpriv", ["--reuid=65534", "--regid=65534", "--clear-groups", process.execPath, bundle], {
     env: { RELAY_ADDR: `127.0.0.1:${relay.port}`, SANDBOX_TOKEN: "s3kr1t", WORKER_STATE_DIR: state }, cwd: "/tmp",
   });
   try {
