@@ -32,6 +32,8 @@ export interface Delivery {
   onSent?: () => void;
   /** The terminal frame was handed to the stream. */
   onDone?: () => void;
+  /** Nothing more will be read from the sources for it, however that came. */
+  release?: () => void;
 }
 
 export interface Sink {
@@ -73,6 +75,13 @@ export class Outbox {
 
   remove(d: Delivery): void {
     if (this.deliveries.get(d.reqId) === d) this.deliveries.delete(d.reqId);
+    d.release?.();
+  }
+
+  /** Ends a delivery whose caller is gone: its output is left out, its end is told if there is one. */
+  drop(d: Delivery): void {
+    this.remove(d);
+    if (d.outcome) this.send(terminalFrame(d.reqId, d.outcome, d.replayed, this.extended));
   }
 
   send(frame: WorkerFrame): void {
@@ -87,6 +96,7 @@ export class Outbox {
   close(): void {
     this.closed = true;
     clearTimeout(this.timer);
+    for (const d of this.deliveries.values()) d.release?.();
     this.deliveries.clear();
   }
 
@@ -160,7 +170,7 @@ export class Outbox {
   }
 
   private finish(d: Delivery, outcome: Outcome): void {
-    this.deliveries.delete(d.reqId);
+    this.remove(d);
     this.send(terminalFrame(d.reqId, outcome, d.replayed, this.extended));
     d.onDone?.();
   }

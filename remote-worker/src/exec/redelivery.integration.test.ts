@@ -1,10 +1,10 @@
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
-import { mkdirSync, readFileSync, truncateSync, statSync, existsSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, truncateSync, statSync, existsSync } from "node:fs";
 import path from "node:path";
 import { afterEach, expect, it } from "vitest";
 import { until } from "@dialout/common/testkit";
-import { startRelay, startWorkerProcess, stopAll, tempDir } from "../testkit";
+import { startRelay, startWorkerProcess, stopAll, tempDir, type Peer } from "../testkit";
 
 afterEach(stopAll);
 
@@ -124,10 +124,45 @@ it("nobody listens: killed after the smaller grace, answered with End{-1} and th
   peer.send({ $case: "detach", value: { reqId: 31n } });
   peer.send({ $case: "detach", value: { reqId: 32n } });
   await worker.process.line(new RegExp(`"exec_id":"${slow.execId}".*"msg":"exec ended"`));
+  // The relay learns of the end though nobody listens: it holds the exec until then.
+  expect((await first.done()).end).toMatchObject({ exitCode: -1, kill: { verified: true } });
   const a = await peer.exec({ ...slow, reqId: 33n, delivery: 2 }).done();
   expect(a.end).toMatchObject({ exitCode: -1, replayed: true, kill: { verified: true, detail: "nobody listened for 1000 ms" } });
   const b = await peer.exec({ ...quick, reqId: 34n, delivery: 2 }).done();
   expect([b.out, b.end?.exitCode]).toEqual(["done\n", 0]);
+});
+
+it("a replay that is given up, by its caller or with its session, keeps no file open, and its end is told", async () => {
+  const { relay, worker, peer } = await setup();
+  const stored = { command: "seq 1 100000", execId: randomUUID(), window: 4_096n };
+  await peer.exec({ ...stored, window: 0n }).done();
+  const { pid } = worker.process;
+  const outputs = () => readdirSync(`/proc/${pid}/fd`).filter((fd) => {
+    try {
+      return readlinkSync(`/proc/${pid}/fd/${fd}`).startsWith(path.join(worker.stateDir, "output"));
+    } catch {
+      return false; // closed while we looked
+    }
+  }).length;
+  await until("the command's own are closed", () => outputs() === 0);
+  const stalled = async (on: Peer, reqId: bigint) => {
+    const a = on.exec({ ...stored, reqId, delivery: 2 });
+    await until("it waits for credit", () => a.bytes === 4_096 && outputs() > 0);
+    return a;
+  };
+  const detached = await stalled(peer, 41n);
+  peer.send({ $case: "detach", value: { reqId: 41n } });
+  expect((await detached.done()).end).toMatchObject({ exitCode: 0, replayed: true });
+  await until("closed after the detach", () => outputs() === 0);
+  // Its caller may also come again before the relay has noticed that it was gone.
+  await stalled(peer, 43n);
+  const again = await peer.exec({ ...stored, window: 0n, reqId: 43n, delivery: 3 }).done();
+  expect([again.bytes, again.end?.replayed, again.error]).toEqual([588_895, true, undefined]);
+  await until("closed after the takeover", () => outputs() === 0);
+  await stalled(peer, 42n);
+  peer.cut();
+  await relay.attached(2);
+  await until("closed after the cut", () => outputs() === 0);
 });
 
 it.runIf(process.getuid?.() === 0)("a full disk refuses the command instead of running it unjournalled, and heals", async () => {

@@ -10,7 +10,7 @@ import { Execution, type Request } from "./execution";
 import { fingerprint } from "./fingerprint";
 import { acceptedFrame, terminalFrame } from "./frames";
 import { delivery } from "./delivery";
-import type { Outbox } from "./outbox";
+import type { Delivery, Outbox } from "./outbox";
 import { StoredOutput } from "./outputLog";
 import { failure, type Outcome, type Stop } from "./outcome";
 
@@ -31,6 +31,10 @@ export class Registry {
   private readonly live = new Map<string, Execution>();
   private readonly queue: Execution[] = [];
   private readonly unheard = new Map<Execution, NodeJS.Timeout>();
+  /** Where the end of a command is still to be told that nobody listens to: the relay keeps the exec until it knows. */
+  private readonly detached = new Map<Execution, { outbox: Outbox; reqId: bigint }>();
+  /** What the replays that are being sent belong to: identity and fingerprint. */
+  private readonly replays = new WeakMap<Delivery, string>();
   private running = 0;
   private draining = false;
   private idle: (() => void)[] = [];
@@ -56,7 +60,11 @@ export class Registry {
     const collision = failure("collision", "req_id collision: a different command is already in flight for this id");
     const other = outbox.find(exec.reqId);
     const execution = this.live.get(key);
-    if (other && execution?.delivery?.entry !== other) return refuse(collision);
+    if (other && execution?.delivery?.entry !== other) {
+      if (this.replays.get(other) !== `${key} ${fp}`) return refuse(collision);
+      // Its caller came again before the relay noticed that it was gone; the newest delivery gets the replay.
+      outbox.remove(other);
+    }
 
     if (execution && execution.state !== "ended") {
       if (execution.request.fp !== fp) return refuse(collision);
@@ -74,7 +82,7 @@ export class Registry {
       }
       this.metrics.dedup.inc({ answer: "replayed" });
       if (execution?.outcome) return this.listen(execution, exec, outbox, "replay", true, refuse);
-      if (known.state === "finished") return this.replay(known, exec, outbox, refuse);
+      if (known.state === "finished") return this.replay(known, key, exec, outbox, refuse);
     }
     if (this.draining) return refuse(failure("busy", "busy: the worker is shutting down"));
     if (this.running >= this.options.capacity && this.queue.length >= this.options.queueMax) return refuse(failure("busy", "busy: queue full"));
@@ -100,9 +108,11 @@ export class Registry {
   detach(reqId: bigint, outbox: Outbox): void {
     const d = outbox.find(reqId);
     if (!d) return;
-    outbox.remove(d);
-    const execution = [...this.live.values()].find((e) => e.delivery?.entry === d);
-    if (execution) this.unlisten(execution);
+    const execution = this.listening(reqId, outbox);
+    outbox.drop(d);
+    if (!execution) return;
+    if (!d.outcome) this.detached.set(execution, { outbox, reqId });
+    this.unlisten(execution);
   }
 
   /** The session of this outbox is over. */
@@ -210,10 +220,15 @@ export class Registry {
   private ended(execution: Execution, outcome: Outcome): void {
     clearTimeout(this.unheard.get(execution));
     this.unheard.delete(execution);
+    const left = this.detached.get(execution);
+    this.detached.delete(execution);
     if (execution.delivery) {
       execution.delivery.entry.outcome = outcome;
       execution.delivery.outbox.kick();
-    } else this.retire(execution);
+      return;
+    }
+    left?.outbox.send(terminalFrame(left.reqId, outcome, false, left.outbox.extended));
+    this.retire(execution);
   }
 
   /** Makes this request the one that gets the output; an earlier one gets nothing more. */
@@ -223,6 +238,7 @@ export class Registry {
     if (execution.delivery) execution.delivery.outbox.remove(execution.delivery.entry);
     clearTimeout(this.unheard.get(execution));
     this.unheard.delete(execution);
+    this.detached.delete(execution);
     const entry = delivery(exec, { stdout: execution.stdout, stderr: execution.stderr }, sent, execution.outcome, replayed);
     Object.assign(execution.sent, sent);
     entry.onSent = () => {
@@ -241,7 +257,7 @@ export class Registry {
     execution.resume();
   }
 
-  private replay(known: Finished, exec: Exec, outbox: Outbox, refuse: (o: Outcome) => void): void {
+  private replay(known: Finished, key: string, exec: Exec, outbox: Outbox, refuse: (o: Outcome) => void): void {
     const open = (s: StoredStream) =>
       new StoredOutput(s.file !== undefined ? { file: path.join(this.journal.outputDir, s.file) } : s.base64 !== undefined ? { bytes: Buffer.from(s.base64, "base64") } : undefined, s.bytes);
     const stdout = open(known.stdout);
@@ -256,7 +272,8 @@ export class Registry {
       return refuse(outputLost);
     }
     const entry = delivery(exec, { stdout, stderr }, sent, known.outcome, true);
-    entry.onDone = close;
+    entry.release = close;
+    this.replays.set(entry, `${key} ${known.fp}`);
     if (outbox.extended) outbox.send(acceptedFrame(exec.reqId, "replay"));
     outbox.add(entry);
   }
