@@ -219,7 +219,7 @@ describe("liveness", () => {
 
   it.each([
     ["protocol 1, by silence (grpc/grpc-node#2953)", 1, String(HEARTBEAT_MS)],
-    ["base, by pings", 0, ""],
+    ["base, by the relay's own pings on its long-lived stream (grpc/grpc-node#2734)", 0, ""],
   ])("a stopped process is noticed, and may come back: %s", async (_, protocol, heartbeat) => {
     const id = `sbx-frozen-${protocol}`;
     const bytes = frame({ $case: "hello", value: hello({ sandboxId: id, protocol }) }).toString("hex");

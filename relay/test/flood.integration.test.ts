@@ -16,7 +16,7 @@ afterAll(async () => {
   await redis.stop();
 });
 
-it("a flood into a stalled reader stops at the window, leaves other execs their latency, and grows the relay by less than 32 MiB", async () => {
+it("a flood into a stalled reader stops at the window, leaves other execs their latency, and grows the relay by less than 32 MiB (grpc/grpc-node#1332)", async () => {
   const id = "sbx-1";
   const worker = new ScriptedWorker(relay.attach).hello({ sandboxId: id });
   const caller = new ScriptedCaller(relay.exec);

@@ -94,7 +94,7 @@ it("a Redis that is frozen holds up nothing, and is left for a new connection (r
   await until("the record", () => record("sbx-2"), 30_000);
 });
 
-it("kill -9 leaves no ghost behind the next boot, and touches no other relay's record nor a base relay's", async () => {
+it("kill -9 leaves no ghost behind the next boot, and touches no other relay's record nor a base relay's (NVIDIA/OpenShell#2733)", async () => {
   const { server, client, record } = await redisServer();
   const relay = await relayProcess(server.url);
   worker(relay, "sbx-ghost");

@@ -135,7 +135,7 @@ describe("a killed command is gone in the pod", () => {
     await expectStill();
   });
 
-  it("by the time limit when the caller is dead", async () => {
+  it("by the time limit when the caller is dead (kubernetes/kubernetes#89031, kubernetes/kubectl#1076)", async () => {
     const script = wrapperScript({ command: escapees(dir), mark: `mark-${path.basename(dir)}`, nonce: "n", timeoutS: 1 });
     const caller = spawn("bash", ["-c", `cat | setsid -w bash -c '${script.replaceAll("'", "'\\''")}' | cat`], { stdio: "ignore", detached: true });
     await allTick();

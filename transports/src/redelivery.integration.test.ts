@@ -33,7 +33,7 @@ describe("the relay is killed and comes back", () => {
 });
 
 describe("the worker", () => {
-  it("killed while a command runs: interrupted, never run again, nothing of it left", async () => {
+  it("killed while a command runs: interrupted, never run again, nothing of it left (ablative-io/aion#69)", async () => {
     const c = new Phased(world, world.transport(), "mid-output");
     await c.reached();
     await world.worker.stop("SIGKILL");
@@ -44,7 +44,7 @@ describe("the worker", () => {
     await until("its processes are gone", () => processesNaming(c.id).length === 0);
   });
 
-  it("killed after a command ended whose outcome did not get through: replayed from the journal", async () => {
+  it("killed after a command ended whose outcome did not get through: replayed from the journal (OpenFn/kit#1179)", async () => {
     const c = new Phased(world, world.transport(), "before the end");
     await c.reached();
     const before = outcomes();
@@ -58,7 +58,7 @@ describe("the worker", () => {
     expect(await c.expectWhole()).toMatchObject({ replayed: true });
   });
 
-  it("killed for good: the caller is told when the grace time is over", async () => {
+  it("killed for good: the caller is told when the grace time is over, and it is no success (kubernetes/kubernetes#73056, cloudflare/sandbox-sdk#101)", async () => {
     const c = new Phased(world, world.transport({ graceMs: 1_500 }), "mid-output");
     await c.reached();
     await world.worker.stop("SIGKILL");

@@ -1,8 +1,8 @@
 // What others reported of links, sessions and shutdowns in systems like this one; docs/reports.md lists the reports. Real relay, real worker.
 import { freePort, until } from "@dialout/common/testkit";
-import { readFileSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import path from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, expect, it } from "vitest";
 import { rejection } from "./conformance";
 import { Phased } from "./testkit/phased";
 import { processesNaming } from "./testkit/processes";
@@ -69,14 +69,14 @@ it("Kirari04/p2pstream#112: callers that go away while their command is opened c
 });
 
 it("NVIDIA/OpenShell#3308: no broken session leaves the sandbox beyond recovery; same worker, same files", async () => {
+  await world.freshWorker();
   const t = world.transport();
   await t.exec(`echo kept > '${world.file("workspace")}'`);
   const { pid } = world.worker;
-  const faults = { cut: () => world.attachLeg.cut(), reset: () => world.attachLeg.reset(), "half-close": () => world.attachLeg.halfClose("down"), forget: () => world.attachLeg.forget() };
+  const faults = { reset: () => world.attachLeg.reset(), "half-close": () => world.attachLeg.halfClose("down"), forget: () => world.attachLeg.forget() };
   for (const [name, fault] of Object.entries(faults)) {
     const since = world.worker.lines.length;
     fault();
-    world.attachLeg.heal();
     await world.attached(since);
     expect((await t.exec(`cat '${world.file("workspace")}'`)).stdout.toString(), name).toBe("kept\n");
   }
@@ -104,22 +104,25 @@ it("NVIDIA/OpenShell#3159: a caller that is gone takes its command and all it sp
   await until("the relay holds nothing of it", async () => (await metric("relay_execs_in_flight")) === 0);
 });
 
-describe("kubernetes-sigs/apiserver-network-proxy#855: a worker that is connected and makes no progress", () => {
-  it("holds no caller, piles nothing up in the relay, and is as before when it goes on", async () => {
-    const tag = "3141592";
-    world.worker.signal("SIGSTOP");
-    try {
-      const t = world.transport({ graceMs: 300, abortWaitMs: 300, slackMs: 100 });
-      const calls = Array.from({ length: 30 }, () => rejection(t.exec(`sleep ${tag}`, { timeout: 1 })));
-      for (const e of await Promise.all(calls)) expect(e).toMatchObject({ code: "timeout", kill: { verified: false } });
-      expect(await metric("relay_attached_workers")).toBe(1);
-      await until("no call is pending", async () => (await metric("relay_execs_in_flight")) === 0);
-    } finally {
-      world.worker.signal("SIGCONT");
-    }
-    expect((await world.transport().exec("echo on")).stdout.toString()).toBe("on\n");
-    await until("nothing of what was given up runs", () => processesNaming(`sleep ${tag}`).length === 0);
-  });
+it("kubernetes-sigs/apiserver-network-proxy#855: a worker that is connected and makes no progress holds no caller, and nothing piles up", async () => {
+  options.relay = { ...options.relay, SH_RELAY_HEARTBEAT_MS: "500", SH_RELAY_DEADLINE_MS: "3000" };
+  await world.relay.stop("SIGKILL");
+  await world.startRelay();
+  await world.freshWorker();
+  const stuck = `sleep ${process.pid}.855`;
+  world.worker.signal("SIGSTOP");
+  try {
+    const t = world.transport({ graceMs: 300, abortWaitMs: 300, slackMs: 100 });
+    const calls = Array.from({ length: 30 }, () => rejection(t.exec(stuck, { timeout: 1 })));
+    for (const e of await Promise.all(calls)) expect(e).toMatchObject({ code: "timeout", kill: { verified: false } });
+    await until("the relay believes in it no more", async () => (await metric("relay_attached_workers")) === 0);
+    expect(await metric("relay_execs_in_flight")).toBe(0);
+    expect(await rejection(t.exec(stuck))).toMatchObject({ code: "not_found" });
+  } finally {
+    world.worker.signal("SIGCONT");
+  }
+  expect((await world.transport().exec("echo on")).stdout.toString()).toBe("on\n");
+  await until("nothing of what was given up runs", () => processesNaming(stuck).length === 0);
 });
 
 // The last one: it leaves another worker behind.
@@ -139,5 +142,4 @@ it("openkaiden/kaiden#2654: a relay that comes back with other tokens gets its w
   writeFileSync(tokenFile(), "token-after\n");
   c.letGo();
   await c.expectWhole();
-  expect(readFileSync(world.file("effects"), "utf8")).toContain(c.id);
 });

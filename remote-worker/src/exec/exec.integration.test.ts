@@ -56,7 +56,7 @@ describe.each([["base", 0], ["protocol 1", 1]] as const)("commands over a %s rel
     expect((await run("cat /dev/stdin /dev/stdin", { stdin: Buffer.from("in") })).out).toBe("inin");
   });
 
-  it("carries bytes unchanged, NULs included, both streams apart", async () => {
+  it("carries bytes unchanged, NULs and what is no text included, both streams apart (daytonaio/daytona#2606)", async () => {
     const stdin = Buffer.from(Array.from({ length: 256 }, (_, i) => i));
     const a = await run("tee /dev/stderr", { stdin });
     expect(Buffer.concat(a.stdout).equals(stdin) && Buffer.concat(a.stderr).equals(stdin)).toBe(true);
