@@ -1,6 +1,7 @@
 // The plot: a cluster with an agent harness in it, a worker outside that only dials out, and the proof that the harness's tool calls
 // can run there. Every component says in its own file why it is as it is.
 import { Proof, Vignettes } from "./assertions";
+import { AttachTls } from "./components/attach-tls";
 import { Extras } from "./components/extras";
 import { Harness } from "./components/harness";
 import { HostWorker } from "./components/host-worker";
@@ -31,13 +32,14 @@ export = async () => {
 
   const secrets = new Secrets("secrets", { cluster, place, model, modelApiKey, after: namespace });
   const redis = new Redis("redis", { cluster, place, image: settings.redisImage, after: [...namespace, ...images.loaded] });
-  const relay = new Relay("relay", { cluster, place, image: images.refs.relay, nodePort: settings.tunnel === "network", after: [...images.loaded, ...secrets.ready, ...redis.ready] });
+  const tls = settings.attachTls ? new AttachTls("attach-tls", { cluster, place, settings, after: namespace }) : undefined;
+  const relay = new Relay("relay", { cluster, place, image: images.refs.relay, nodePort: settings.tunnel === "network", tlsSecret: tls?.secret, after: [...images.loaded, ...secrets.ready, ...redis.ready, ...(tls?.ready ?? [])] });
   const pool = new SandboxPool("pool", { cluster, place, image: images.refs.pool, replicas: settings.poolReplicas, after: [...namespace, ...images.loaded] });
   const endpoint = new ModelEndpoint("model", { cluster, place, model, image: images.refs["model-endpoint"], after: [...namespace, ...images.loaded] });
   const harness = new Harness("harness", { cluster, place, image: images.refs.harness, model, transport: settings.transport, after: [knative.ready, ...images.loaded, ...secrets.ready, ...redis.ready] });
 
   const tunnel = openTunnel(settings, cluster);
-  const worker = new HostWorker("host-worker", { container: settings.workerContainer, id: settings.workerId, image: images.workerId, capacity: settings.workerCapacity, token: secrets.workerToken, tunnel, network: cluster.network, after: relay.ready });
+  const worker = new HostWorker("host-worker", { container: settings.workerContainer, id: settings.workerId, image: images.workerId, capacity: settings.workerCapacity, token: secrets.workerToken, tunnel, ca: plan.relayCa ?? tls?.ca, network: cluster.network, after: relay.ready });
 
   const args = proofArgs({ plan, cluster, images, redis, relay, pool, harness, worker });
   const proof = new Proof("proof", args, { dependsOn: [policies, ...relay.ready, ...pool.ready, ...endpoint.ready, ...harness.ready, ...worker.ready] });

@@ -12,6 +12,8 @@ export interface HostWorkerArgs {
   capacity: number;
   token: pulumi.Output<string>;
   tunnel: Tunnel;
+  /** PEM of the authority to verify the relay by; undefined: the system's. */
+  ca?: pulumi.Input<string>;
   /** Docker network to join; undefined: the default one. */
   network?: pulumi.Input<string>;
   /** The relay: a worker that starts before it only waits. */
@@ -19,6 +21,7 @@ export interface HostWorkerArgs {
 }
 
 const TOKEN_FILE = "/run/dialout/token";
+const CA_FILE = "/run/dialout/relay-ca.pem";
 const DEFAULT_CAPACITY = 4;
 
 /**
@@ -42,9 +45,10 @@ export class HostWorker extends pulumi.ComponentResource {
         `RELAY_ADDR=${tunnel.address}`,
         `SANDBOX_TOKEN_FILE=${TOKEN_FILE}`,
         ...(tunnel.tls ? ["RELAY_TLS=1"] : []),
+        ...(args.ca ? [`RELAY_TLS_CA_FILE=${CA_FILE}`] : []),
         ...(args.capacity === DEFAULT_CAPACITY ? [] : [`WORKER_MAX_CONCURRENT=${args.capacity}`]),
       ],
-      uploads: [{ file: TOKEN_FILE, content: args.token, permissions: "0600" }],
+      uploads: [{ file: TOKEN_FILE, content: args.token, permissions: "0600" }, ...(args.ca ? [{ file: CA_FILE, content: args.ca, permissions: "0644" }] : [])],
       capabilities: { drops: ["ALL"], adds: ["CAP_KILL", "CAP_SETGID", "CAP_SETUID"] },
       securityOpts: ["no-new-privileges:true"],
       ...(args.network ? { networkMode: args.network } : {}),

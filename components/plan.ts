@@ -1,3 +1,5 @@
+import { X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
 import * as pulumi from "@pulumi/pulumi";
 import { type Cluster } from "./cluster";
 import { refuse } from "./errors";
@@ -22,6 +24,8 @@ export interface Plan {
   /** Manifests to install Knative from; undefined when the cluster has it. */
   readonly knative?: { serving: KubeObject[]; ingress: KubeObject[] };
   readonly extras: KubeObject[];
+  /** PEM of the authority of a published relay, when the user named one. */
+  readonly relayCa?: string;
   /** Ids of the local images to copy into the cluster, by reference. */
   readonly preload: Record<string, string>;
 }
@@ -41,6 +45,7 @@ export async function prepare(): Promise<Plan> {
   const preload = await localImageIds([...new Set([...settings.preloadImages, ...local])]);
   return {
     settings, modelApiKey, place, extras, preload,
+    ...(settings.relayCaFile ? { relayCa: readCa(settings.relayCaFile) } : {}),
     model: modelPlan(place, settings.model, settings.modelName, settings.modelBaseUrl),
     ingress: ingressOf(settings),
     ...(settings.installKnative ? { knative: { serving, ingress } } : {}),
@@ -58,6 +63,26 @@ function readSettings(): { settings: Settings; modelApiKey?: pulumi.Output<strin
   } catch (e) {
     throw e instanceof SettingProblem ? refuse("setting", e.message) : e;
   }
+}
+
+function readCa(file: string): string {
+  const problem = (why: string) => refuse("setting", `dialout:relayCaFile is ${JSON.stringify(file)}, but must be a PEM file with at least one certificate (${why}). Set it: pulumi config set dialout:relayCaFile PATH`);
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch (e) {
+    throw problem((e as NodeJS.ErrnoException).code ?? String(e));
+  }
+  const certificates = text.match(/-----BEGIN CERTIFICATE-----[\s\S]+?-----END CERTIFICATE-----/g) ?? [];
+  if (!certificates.length) throw problem("it has none");
+  for (const pem of certificates) {
+    try {
+      new X509Certificate(pem);
+    } catch {
+      throw problem("one of them cannot be read");
+    }
+  }
+  return text;
 }
 
 function ingressOf(s: Settings): Ingress {

@@ -10,6 +10,8 @@ export interface RelayArgs {
   image: string;
   /** Whether workers reach it through the node (tunnel `network`). */
   nodePort: boolean;
+  /** Secret with the certificate of the attach listener; undefined: plaintext. */
+  tlsSecret?: string;
   after: pulumi.Resource[];
 }
 
@@ -22,7 +24,7 @@ export class Relay extends pulumi.ComponentResource {
 
   constructor(name: string, args: RelayArgs, opts?: pulumi.ComponentResourceOptions) {
     super("dialout:relay:Relay", name, {}, opts);
-    const objects = relay(args.place, args.image);
+    const objects = relay(args.place, args.image, args.tlsSecret);
     const deployment = place(args.cluster, this, objects.deployment, { dependsOn: args.after });
     const services = [place(args.cluster, this, objects.service, { name: `${names.relay}-service`, dependsOn: [deployment] })];
     if (args.nodePort) services.push(place(args.cluster, this, objects.attachNodePort, { dependsOn: [deployment] }));

@@ -29,6 +29,8 @@ describe("parseSettings", () => {
     ["relayAddress", "nowhere", /HOST:PORT/],
     ["relayAddress", "h:70000", /HOST:PORT/],
     ["relayTls", "yes", /true or false/],
+    ["attachTls", "1", /true or false/],
+    ["relayCaFile", "/ca.pem", /only used for TLS to a published relay/],
     ["modelBaseUrl", "ftp://x", /http:\/\/ or https:\/\//],
     ["workerId", "-a", /1 to 63 characters/],
     ["redisImage", "UPPER CASE", /image reference/],

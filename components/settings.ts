@@ -34,6 +34,8 @@ export const schema = z.strictObject({
   tunnel: oneOf("auto", "network", "address").default("auto"),
   relayAddress: optional(hostPort).prefault(""),
   relayTls: flag.default(true),
+  relayCaFile: optional(z.string()).prefault(""),
+  attachTls: flag.default(false),
   model: oneOf("scripted", "anthropic", "openai-compatible", "ollama").default("scripted"),
   modelName: optional(z.string().regex(/^\S+$/, "a model name without spaces")).prefault(""),
   modelBaseUrl: optional(httpUrl).prefault(""),
@@ -124,6 +126,8 @@ function crossCheck(s: Parsed, hasApiKey: boolean): Settings {
   const tunnel = s.tunnel === "auto" ? (owned ? "network" : "address") : s.tunnel;
   need(tunnel !== "network" || owned, 'dialout:tunnel is "network", which needs an owned cluster. Set it: pulumi config set dialout:tunnel address');
   need(tunnel !== "address" || s.relayAddress, "dialout:relayAddress is not set, but the tunnel is address. Set it: pulumi config set dialout:relayAddress HOST:PORT");
+  need(!s.relayCaFile || (tunnel === "address" && s.relayTls), "dialout:relayCaFile is set, but it is only used for TLS to a published relay (tunnel address, relayTls true). Remove it: pulumi config rm dialout:relayCaFile");
+  need(!s.attachTls || tunnel === "network" || s.relayTls, "dialout:attachTls is true, but relayTls false has the worker dial the published relay in plaintext. Set it: pulumi config set dialout:relayTls true");
   const custom = [s.ingressManifests.length > 0, s.ingressClass !== undefined, s.ingressService !== undefined];
   need(!custom[0] || (custom[1] && custom[2]), "dialout:ingressManifests is set, so ingressClass and ingressService must be too. Set them: pulumi config set dialout:ingressClass CLASS; pulumi config set dialout:ingressService NAMESPACE/NAME");
   if (s.model === "anthropic") need(hasApiKey, 'dialout:modelApiKey is not set, but the model is "anthropic". Set it: pulumi config set --secret dialout:modelApiKey KEY');

@@ -13,10 +13,11 @@ export interface Tunnel {
 }
 
 /** The tunnel of these settings. Nothing listens on the host in either mode. */
-export function openTunnel(settings: Pick<Settings, "tunnel" | "relayAddress" | "relayTls" | "workerContainer">, cluster: Pick<Cluster, "node">): Tunnel {
+export function openTunnel(settings: Pick<Settings, "tunnel" | "relayAddress" | "relayTls" | "attachTls" | "workerContainer">, cluster: Pick<Cluster, "node">): Tunnel {
   if (settings.tunnel === "network") {
     const address = `${cluster.node}:${ports.attachNode}`;
-    return { mode: "network", address, tls: false, path: `${settings.workerContainer} -> Docker network of the cluster -> ${address} (NodePort) -> relay:${ports.attach}; no host port` };
+    const tls = settings.attachTls;
+    return { mode: "network", address, tls, path: `${settings.workerContainer} -> Docker network of the cluster -> ${address} (NodePort${tls ? ", TLS" : ""}) -> relay:${ports.attach}; no host port` };
   }
   const address = settings.relayAddress!;
   return { mode: "address", address, tls: settings.relayTls, path: `${settings.workerContainer} -> ${address} (${settings.relayTls ? "TLS" : "plaintext"}) -> relay` };

@@ -41,7 +41,7 @@ it("a flip changes one service, and only its env", async () => {
 
 it("the worker has no port, no mount, no token in its environment, and few capabilities", async () => {
   registered.length = 0;
-  const tunnel = openTunnel({ tunnel: "network", relayTls: true, relayAddress: undefined, workerContainer: "w" }, { node: "c-control-plane" });
+  const tunnel = openTunnel({ tunnel: "network", relayTls: true, attachTls: false, relayAddress: undefined, workerContainer: "w" }, { node: "c-control-plane" });
   new HostWorker("hw", { container: "w", id: "sbx", image: "sha256:1", capacity: 4, token: pulumi.secret("s3cr3t-token"), tunnel, network: "c", after: [] });
   await settled();
   const { inputs } = registered.find((r) => r.type === "docker:index/container:Container")!;
@@ -50,6 +50,16 @@ it("the worker has no port, no mount, no token in its environment, and few capab
   expect(inputs.capabilities).toEqual({ drops: ["ALL"], adds: ["CAP_KILL", "CAP_SETGID", "CAP_SETUID"] });
   expect(inputs.securityOpts).toEqual(["no-new-privileges:true"]);
   expect(inputs.networkMode).toBe("c");
+});
+
+it("with TLS the worker verifies the relay by the stack's own authority, and by nothing else", async () => {
+  registered.length = 0;
+  const tunnel = openTunnel({ tunnel: "network", relayTls: true, attachTls: true, relayAddress: undefined, workerContainer: "w" }, { node: "c-control-plane" });
+  new HostWorker("hw-tls", { container: "w", id: "sbx", image: "sha256:1", capacity: 4, token: pulumi.secret("s3cr3t-token"), tunnel, ca: "PEM", network: "c", after: [] });
+  await settled();
+  const { inputs } = registered.find((r) => r.type === "docker:index/container:Container")!;
+  expect(inputs.envs).toEqual(expect.arrayContaining(["RELAY_TLS=1", "RELAY_TLS_CA_FILE=/run/dialout/relay-ca.pem"]));
+  expect(tunnel.path).toContain("TLS");
 });
 
 it("a kind that nobody mapped is refused instead of left out", () => {

@@ -10,6 +10,7 @@ export const names = {
   relay: "sandbox-relay",
   relayAttach: "sandbox-relay-attach",
   relaySecret: "sh-relay-token",
+  relayTls: "sandbox-relay-tls",
   redis: "redis",
   model: "model-endpoint",
   modelSecret: "llm-credentials",

@@ -45,6 +45,23 @@ report() {
   node scripts/demo/table.mjs <<<"$json"
 }
 
+# The state may know a cluster that somebody has deleted or stopped; Pulumi would then report each object in it as unreachable.
+need_cluster() {
+  local cluster state
+  cluster=$(pulumi stack export --stack "$STACK" 2>/dev/null | node -e '
+    const { deployment } = JSON.parse(require("node:fs").readFileSync(0, "utf8"));
+    const made = (deployment.resources ?? []).find((r) => r.urn.endsWith("::kind-cluster") && r.id);
+    if (made) console.log(made.inputs.environment.CLUSTER_NAME);
+  ' 2>/dev/null) || return 0
+  [ -n "$cluster" ] || return 0
+  state=$(docker inspect -f '{{.State.Status}}' "$cluster-control-plane" 2>/dev/null || echo gone)
+  case $state in
+    running) ;;
+    gone) not_fit "the cluster '$cluster' of stack '$STACK' is gone; somebody deleted it" "./demo down (it forgets what was in the cluster, and removes the rest), then ./demo up" ;;
+    *) not_fit "the cluster '$cluster' of stack '$STACK' is $state" "docker start $cluster-control-plane, or ./demo down" ;;
+  esac
+}
+
 cmd_up() {
   local a plan= args=()
   for a in "$@"; do if [ "$a" = --plan ]; then plan=1; else args+=("$a"); fi; done
@@ -56,6 +73,7 @@ cmd_up() {
   prepare
   docker_works || not_fit "Docker does not answer" "./demo doctor"
   select_stack create
+  need_cluster
   remember_before
   phase "pulumi up, stack $STACK, state in $BACKEND_WHY, plugins: ${LAB_PLUGINS_IN_USE:-genuine}"
   local code=0
@@ -98,12 +116,12 @@ not touched: your kubeconfig, other clusters, containers, networks, images
 PLAN
 }
 
-cmd_preview() { prepare; need_stack; run_pulumi preview "$@"; }
+cmd_preview() { prepare; need_stack; need_cluster; run_pulumi preview "$@"; }
 
 cmd_prove() {
   local vignettes=
   case "${1:-}" in "") ;; --vignettes) vignettes=1 ;; *) bad_usage "prove takes only --vignettes" ;; esac
-  lock_state; prepare; need_stack
+  lock_state; prepare; need_stack; need_cluster
   local run; run=$(pulumi config get proof:run --stack "$STACK" 2>/dev/null || echo 0)
   pulumi config set proof:run $((run + 1)) --stack "$STACK"
   pulumi config set dialout:vignettes "$([ -n "$vignettes" ] && echo true || echo false)" --stack "$STACK"
@@ -116,7 +134,7 @@ cmd_flip() {
   local to=${1:-} apply=${2:-}
   [[ $to =~ ^(pods|remote)$ ]] || bad_usage "flip takes pods or remote"
   [[ $apply =~ ^(--apply)?$ ]] || bad_usage "flip takes only --apply after the transport"
-  prepare; need_stack
+  prepare; need_stack; need_cluster
   pulumi config set dialout:transport "$to" --stack "$STACK"
   if [ -n "$apply" ]; then lock_state; run_pulumi up --yes --skip-preview; else run_pulumi preview --diff; say "to make it so: ./demo up. to take it back: ./demo flip $([ "$to" = pods ] && echo remote || echo pods)"; fi
 }
