@@ -81,7 +81,7 @@ it("a Redis that restarts empty gets the records again; workers and execs notice
   expect(w.status).toBeUndefined();
 });
 
-it("a Redis that is frozen holds up nothing, and is left for a new connection (redis/ioredis#1146, #1791)", async () => {
+it("a Redis that is frozen holds up nothing, and is left for a new connection (redis/ioredis#1146, redis/ioredis#1791, redis/ioredis#634)", async () => {
   const { server, record } = await redisServer();
   const relay = await relayProcess(server.url);
   worker(relay, "sbx-1");
@@ -94,7 +94,7 @@ it("a Redis that is frozen holds up nothing, and is left for a new connection (r
   await until("the record", () => record("sbx-2"), 30_000);
 });
 
-it("kill -9 leaves no ghost behind the next boot, and touches no other relay's record nor a base relay's (NVIDIA/OpenShell#2733)", async () => {
+it("kill -9 leaves no ghost behind the next boot, and touches no other relay's record nor a base relay's (NVIDIA/OpenShell#2733, NVIDIA/OpenShell#3546)", async () => {
   const { server, client, record } = await redisServer();
   const relay = await relayProcess(server.url);
   worker(relay, "sbx-ghost");
