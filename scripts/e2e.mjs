@@ -127,10 +127,22 @@ await step("with the worker gone, the proof fails, says which check, and keeps i
   must(out.proof === "failed", `output proof is ${out.proof}`);
   must(out.evidence.some((e) => !e.ok && /presence|worker/.test(e.check)), `no failed check names the worker: ${out.evidence.filter((e) => !e.ok).map((e) => e.check)}`);
 });
-await step("with the worker back, the proof passes again", async () => {
+await step("with the worker back, the proof passes again, and so do the vignettes", async () => {
   docker("start", "dialout-worker");
+  await ok(["prove", "--vignettes"]);
+  const out = await outputs();
+  must(out.proof === "passed", "output proof is not 'passed'");
+  must(out.vignettes.length === 1 && out.vignettes[0].status === "passed" && out.vignettes[0].evidence.length > 10, `output vignettes is ${JSON.stringify(out.vignettes)}`);
+});
+await step("the node and the worker start again, as after a reboot, and the proof passes", async () => {
+  docker("restart", "dialout-control-plane", "dialout-worker");
   await ok(["prove"]);
   must((await outputs()).proof === "passed", "output proof is not 'passed'");
+});
+await step("a cluster deleted by hand is said, and down takes the rest", async () => {
+  docker("rm", "-f", "-v", "dialout-control-plane");
+  const r = await demo(["up"]);
+  must(r.code === 2 && /is gone/.test(r.all), `./demo up ended with ${r.code}, expected 2 and why`);
 });
 await step("down leaves nothing", async () => {
   await ok(["down"]);

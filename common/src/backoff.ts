@@ -8,8 +8,9 @@ export class Backoff {
     private readonly random: () => number = Math.random,
   ) {}
 
-  next(): number {
-    const plain = Math.min(this.max, this.base * 2 ** Math.min(this.attempt++, 30));
+  /** @param atMost bound of this pause without its jitter; how far it has grown goes on being counted. */
+  next(atMost = this.max): number {
+    const plain = Math.min(this.max, atMost, this.base * 2 ** Math.min(this.attempt++, 30));
     return Math.round(plain * (1 + this.random() * 0.5));
   }
 

@@ -93,6 +93,11 @@ export class Outbox {
     this.kick();
   }
 
+  /** How many requests it still has to answer. */
+  get size(): number {
+    return this.deliveries.size;
+  }
+
   close(): void {
     this.closed = true;
     clearTimeout(this.timer);

@@ -57,6 +57,20 @@ it("comes back after the relay was away, on the same port", async () => {
   second.stop();
 });
 
+it("a worker whose caller may be waiting dials again soon, however often the link was lost before", async () => {
+  const relay = await startRelay();
+  const { process: p } = startWorkerProcess(relay);
+  const peer = await relay.attached();
+  peer.exec({ command: "sleep 60", execId: "e1" });
+  await until("the command is accepted", () => peer.frames.some((f) => f.msg?.$case === "accepted"));
+  relay.onHello = refuse(status.UNAVAILABLE, "not now");
+  peer.cut();
+  const pauses = () => p.lines.flatMap((l) => /"retry_ms":(\d+)/.exec(l)?.[1] ?? []).map(Number);
+  await until("six losses", () => pauses().length >= 6, 60_000);
+  // Without somebody waiting the sixth pause is 16 s at least.
+  expect(Math.max(...pauses())).toBeLessThanOrEqual(7_500);
+}, 90_000);
+
 it("beats as Welcome says, and leaves a relay that has gone silent", async () => {
   const relay = await startRelay(1, { heartbeatMs: 100, deadlineMs: 800 });
   const { process: p } = startWorkerProcess(relay);

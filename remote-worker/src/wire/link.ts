@@ -7,10 +7,15 @@ import { readToken, type WorkerSettings } from "../settings";
 import { afterwards } from "./afterwards";
 import { Session } from "./session";
 
+/** Longest pause, before jitter, while callers may be waiting: several losses in a row must not outlast the time in which they hand their commands over again. */
+const AWAITED_MS = 5_000;
+
 /** Keeps the worker attached: dial, serve, wait, again. Only one session counts at a time; an older one's late events go nowhere. */
 export class Link {
   private readonly stopping = new AbortController();
   private session: Session | undefined;
+  /** Until when somebody whose command the last session lost may come again; performance.now(). */
+  private awaitedUntil = 0;
 
   constructor(
     private readonly settings: WorkerSettings,
@@ -43,7 +48,7 @@ export class Link {
         return "superseded";
       }
       if (verdict.resetBackoff) this.backoff.reset();
-      const ms = this.backoff.next();
+      const ms = this.backoff.next(performance.now() < this.awaitedUntil ? AWAITED_MS : undefined);
       this.log[verdict.level]({ status: end.code, retry_ms: ms }, verdict.message);
       await delay(ms, this.stopping.signal);
     }
@@ -68,6 +73,7 @@ export class Link {
     this.session = session;
     const end = await session.ended;
     this.metrics.attached.set(0);
+    if (outbox.size > 0) this.awaitedUntil = performance.now() + this.settings.graceMs;
     this.registry.lost(outbox);
     return end;
   }
