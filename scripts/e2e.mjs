@@ -2,7 +2,7 @@
 // usage: node scripts/e2e.mjs [--plugins genuine|standin] [--results FILE] [--only PATTERN]
 // Every step prints PASS or FAIL with its time; steps that need an earlier one that failed are counted as failed.
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { fileURLToPath } from "node:url";
@@ -14,9 +14,12 @@ const plugins = arg("--plugins") ?? "genuine";
 const only = arg("--only") && new RegExp(arg("--only"));
 const stateDir = mkdtempSync(path.join(tmpdir(), "e2e-state-"));
 const env = { ...process.env, LAB_PLUGINS: plugins, DIALOUT_STATE_DIR: stateDir };
-// `pulumi config set` writes into the stack's settings file, which belongs to the checkout.
-const settingsFiles = ["dev", "lab", "lab-standin"].map((s) => path.join(root, `Pulumi.${s}.yaml`)).map((file) => [file, readFileSync(file)]);
-process.on("exit", () => { for (const [file, was] of settingsFiles) writeFileSync(file, was); });
+// A stack of the test's own, with the settings of the one that ./demo would use here: what it leaves when it is killed can be told from a user's.
+const usual = execFileSync("bash", ["-c", '. scripts/demo/lib.sh; . scripts/demo/mode.sh; . scripts/demo/state.sh; choose_mode; echo "$STACK"'], { cwd: root, env, encoding: "utf8" }).trim();
+env.DIALOUT_STACK = `e2e-${usual}`;
+const settingsFile = path.join(root, `Pulumi.${env.DIALOUT_STACK}.yaml`);
+copyFileSync(path.join(root, `Pulumi.${usual}.yaml`), settingsFile);
+process.on("exit", () => rmSync(settingsFile, { force: true }));
 const results = [];
 const began = Date.now();
 let broken;
@@ -68,12 +71,16 @@ async function ok(args, options) {
 }
 const outputs = async () => JSON.parse((await ok(["outputs"], { quiet: true })).stdout);
 
+await demo(["down"], { quiet: true }); // what a killed run of this test left
 // Somebody's demo may be up on this machine. It is not this test's to take down.
 const inTheWay = execFileSync("sh", ["-c", "command -v docker >/dev/null && docker ps -a --filter name=^dialout- --format '{{.Names}}' 2>/dev/null || true"], { encoding: "utf8" }).trim();
 if (inTheWay) {
   console.error(`error: a demo is up on this machine (${inTheWay.split("\n").join(", ")}); the end-to-end test needs its names free\n  fix: ./demo down, then run the same command again`);
   process.exit(2);
 }
+
+const ourImages = () => docker("images", "--format", "{{.Repository}}:{{.Tag}}", "dev.local/dialout-*").split("\n").sort().join(" ");
+const imagesBefore = ourImages();
 
 let first;
 await step("up from nothing ends with a passed proof", async () => {
@@ -148,7 +155,7 @@ await step("down leaves nothing", async () => {
   await ok(["down"]);
   must(docker("ps", "-aq", "--filter", "name=dialout") === "", `containers left: ${docker("ps", "-a", "--filter", "name=dialout", "--format", "{{.Names}}")}`);
   must(docker("network", "ls", "-q", "--filter", "name=dialout") === "", "a network is left");
-  must(docker("images", "-q", "dev.local/dialout-*") === "", "image tags are left");
+  must(ourImages() === imagesBefore, `image tags are left: ${ourImages()}`);
 });
 broken = undefined;
 const kills = { "while the cluster is made": /kind-cluster creating/, "with the cluster up and half of its content made": /base:knative-serving creating/ };
@@ -160,7 +167,7 @@ for (const [when, interruptAfter] of Object.entries(kills)) {
     must(/was killed; ending what it left running/.test(down.all), "the down did not say that it ended the killed run's processes");
     must(docker("ps", "-aq", "--filter", "name=dialout") === "", "containers are left");
     must(docker("network", "ls", "-q", "--filter", "name=dialout") === "", "a network is left");
-    must(docker("images", "-q", "dev.local/dialout-*") === "", "image tags are left");
+    must(ourImages() === imagesBefore, `image tags are left: ${ourImages()}`);
   });
 }
 await step("a cluster of our name that the stack does not own is refused and left alone", async () => {
