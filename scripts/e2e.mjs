@@ -71,15 +71,22 @@ async function ok(args, options) {
 }
 const outputs = async () => JSON.parse((await ok(["outputs"], { quiet: true })).stdout);
 
-await demo(["down"], { quiet: true }); // what a killed run of this test left
 // Somebody's demo may be up on this machine. It is not this test's to take down.
-const inTheWay = execFileSync("sh", ["-c", "command -v docker >/dev/null && docker ps -a --filter name=^dialout- --format '{{.Names}}' 2>/dev/null || true"], { encoding: "utf8" }).trim();
+const tryDocker = (...args) => { // on a bare machine there is none before the first `up`
+  try {
+    return execFileSync("docker", args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+  } catch {
+    return "";
+  }
+};
+if (tryDocker("network", "ls", "-q", "--filter", `label=dev.dialout.stack=${env.DIALOUT_STACK}`)) await demo(["down"]); // what a killed run of this test left
+const inTheWay = tryDocker("ps", "-a", "--filter", "name=^dialout-", "--format", "{{.Names}}");
 if (inTheWay) {
   console.error(`error: a demo is up on this machine (${inTheWay.split("\n").join(", ")}); the end-to-end test needs its names free\n  fix: ./demo down, then run the same command again`);
   process.exit(2);
 }
 
-const ourImages = () => docker("images", "--format", "{{.Repository}}:{{.Tag}}", "dev.local/dialout-*").split("\n").sort().join(" ");
+const ourImages = () => tryDocker("images", "--format", "{{.Repository}}:{{.Tag}}", "dev.local/dialout-*").split("\n").sort().join(" ");
 const imagesBefore = ourImages();
 
 let first;

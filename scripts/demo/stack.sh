@@ -152,6 +152,10 @@ cmd_outputs() {
 cmd_pulumi() { prepare >&2; select_stack >/dev/null 2>&1 || true; exec pulumi "$@"; }
 
 cmd_down() {
+  if [ ! -e "$(state_dir)/mode" ] && ! user_backend && ! docker_works; then
+    say "no stack is recorded in $(state_dir), and no Docker engine answers: there is nothing to remove"
+    return
+  fi
   lock_state; prepare
   if ! select_stack; then
     say "there is no stack '$STACK'; looking for leftovers of an interrupted run"
