@@ -22,7 +22,11 @@ prepare() {
 program_ready() { [ -f node_modules/.dialout-lock ] && cmp -s node_modules/.dialout-lock package-lock.json; }
 
 stack_file() { printf 'Pulumi.%s.yaml' "$STACK"; }
-stack_exists() { pulumi stack ls --json 2>/dev/null | grep -Eq "\"name\": *\"([^\"]*/)?$STACK\""; }
+# A backend that cannot be read is not one without the stack: what is in it would be taken for gone.
+stack_exists() {
+  local list; list=$(pulumi stack ls --json) || not_fit "Pulumi cannot list the stacks in $BACKEND_WHY (its message is above)" "./demo doctor, then run the same command again"
+  grep -Eq "\"name\": *\"([^\"]*/)?$STACK\"" <<<"$list"
+}
 
 # The salt ties a settings file to one passphrase; a file left from an earlier stack would refuse the present one.
 forget_salt() { [ -f "$(stack_file)" ] && sed -i.bak '/^encryptionsalt:/d' "$(stack_file)" && rm -f "$(stack_file).bak" || true; }

@@ -40,8 +40,7 @@ lock_state() {
   local file; file="$(state_dir)/lock"
   mkdir -p "$(state_dir)"
   exec 9>>"$file"
-  command -v flock >/dev/null || return 0
-  if ! flock -n 9; then
+  if command -v flock >/dev/null && ! flock -n 9; then
     local owner; owner=$(cat "$file" 2>/dev/null || true)
     if [ -z "$owner" ] || is_demo "$owner"; then
       not_fit "another ./demo (process ${owner:-unknown}) is working on this stack" "wait for it to end, or end it, then run the same command again"
@@ -51,9 +50,11 @@ lock_state() {
     flock -w 20 9 || { end_holders "$file" KILL; flock -w 20 9; } || not_fit "processes of a killed ./demo hold $file and do not end" "end them (fuser -v $file), then run the same command again"
   fi
   echo $$ > "$file"
+  # What Pulumi itself was doing when it was killed
+  if command -v node >/dev/null && [ -d "$(state_dir)/backend" ]; then node scripts/demo/mend-state.mjs "$(state_dir)/backend"; fi
 }
 
-is_demo() { [[ $1 =~ ^[0-9]+$ ]] && tr '\0' ' ' < "/proc/$1/cmdline" 2>/dev/null | grep -Eq '(^| |/)demo '; }
+is_demo() { [[ $1 =~ ^[0-9]+$ ]] && { tr '\0' ' ' < "/proc/$1/cmdline"; } 2>/dev/null | grep -Eq '(^| |/)demo '; }
 
 end_holders() { # lock file, signal
   local fd pid file; file=$(readlink -f "$1")
