@@ -1,3 +1,5 @@
+import { describe, wrong, type Finding } from "./evidence";
+
 /** Rejects with `what` when `work` takes longer than `ms`; leaves no timer behind. `work` itself goes on unobserved. */
 export async function within<T>(ms: number, what: string, work: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
@@ -8,6 +10,16 @@ export async function within<T>(ms: number, what: string, work: Promise<T>): Pro
     return await Promise.race([work, late]);
   } finally {
     clearTimeout(timer);
+  }
+}
+
+/** Looks again and again while there are problems, for at most `ms`; the last finding counts. A look that throws has found a problem. */
+export async function patiently(ms: number, look: () => Promise<Finding>): Promise<Finding> {
+  const end = performance.now() + ms;
+  for (;;) {
+    const found = await look().catch((e: unknown) => wrong("no answer", describe(e)));
+    if (found.problems.length === 0 || performance.now() >= end) return found;
+    await new Promise((r) => setTimeout(r, 500));
   }
 }
 

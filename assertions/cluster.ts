@@ -130,7 +130,7 @@ const isReady = (p: V1Pod) => p.status?.conditions?.some((c) => c.type === "Read
 
 function podRef(p: V1Pod): PodRef {
   const ports = (p.spec?.containers ?? []).flatMap((c) => c.ports ?? []).filter((o) => o.name);
-  return { name: p.metadata!.name!, ports: Object.fromEntries(ports.map((o) => [o.name!, o.containerPort])) };
+  return { name: p.metadata!.name!, ready: isReady(p), ports: Object.fromEntries(ports.map((o) => [o.name!, o.containerPort])) };
 }
 
 /** The pod's port behind a Service's port. */

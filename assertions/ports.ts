@@ -18,6 +18,8 @@ export interface ArmState {
 
 export interface PodRef {
   name: string;
+  /** False while it starts. */
+  ready?: boolean;
   /** Container ports by name, to resolve a Service's named target port. */
   ports: Record<string, number>;
 }
@@ -104,6 +106,8 @@ export interface WorkerPort {
 }
 
 export interface World {
+  /** How long what is still starting (after a reboot, a restart) may take until it counts as broken; 0 or undefined: it may not. */
+  patienceMs?: number;
   cluster: ClusterPort;
   harness: HarnessPort;
   store: StorePort;

@@ -15,6 +15,40 @@ async function proveIn(change: (f: FakeWorld) => void, input = testInput(), wrap
   return { fake, outcome: await prove(input, world) };
 }
 
+describe("a world that is still starting", () => {
+  const slow = (w: World, f: FakeWorld) => {
+    let healthy = 0, seen = 0, listed = 0;
+    const { health } = w.harness, { presence } = w.store, { runningPods } = w.cluster;
+    w.harness.health = async (arm) => (++healthy > 4 ? health(arm) : Promise.reject(new Error("no ready pod")));
+    w.store.presence = async (id) => (++seen > 2 ? presence(id) : undefined);
+    w.cluster.runningPods = async (s) => (s === testInput().poolSelector && ++listed <= 2 ? f.pods.map((pod, i) => ({ ...pod, ready: i > 0 })) : runningPods(s));
+  };
+
+  it("is waited for", async () => {
+    const { outcome } = await proveIn(() => {}, testInput(), (w, f) => {
+      w.patienceMs = 10_000;
+      slow(w, f);
+    });
+    expect(failedChecks(outcome)).toEqual([]);
+  });
+
+  it("is not waited for without patience", async () => {
+    const { outcome } = await proveIn(() => {}, testInput(), slow);
+    expect(failedChecks(outcome)).toEqual(["harness-answers"]);
+  });
+
+  it("has one try per leaf all the same", async () => {
+    const { outcome, fake } = await proveIn(() => {}, testInput(), (w) => {
+      w.patienceMs = 10_000;
+      const { run } = w.harness;
+      let n = 0;
+      w.harness.run = async (arm, body) => (n++ === 0 ? { status: 503, body: "", elapsedMs: 1 } : run(arm, body));
+    });
+    expect(failedChecks(outcome)).toContain("leaf-pods-own");
+    expect(fake.asked.length).toBeLessThan(7);
+  });
+});
+
 describe("an honest world", () => {
   it("passes every planned check, in the order of the plan", async () => {
     const { outcome } = await proveIn(() => {});

@@ -1,4 +1,5 @@
 // The proof: the order of its checks. What each of them believes is in rules.ts, trust.ts and patterns.ts.
+import { patiently } from "./bounds";
 import { fine, Ledger, Stop, wrong, type Outcome, type VerdictRow } from "./evidence";
 import type { ProofInput } from "./input";
 import { ask, prepare, row, sessionKeys, type Prepared } from "./leaf";
@@ -65,7 +66,7 @@ async function tellApart(ledger: Ledger, input: ProofInput, world: World, pods: 
 
 /** What must hold before a leaf of the remote arm means anything. */
 async function guard(ledger: Ledger, input: ProofInput, world: World): Promise<void> {
-  await ledger.must("presence", `a fresh record of ${input.worker.id} with transport grpc`, () => presence(input, world));
+  await ledger.must("presence", `a fresh record of ${input.worker.id} with transport grpc`, () => patiently(world.patienceMs ?? 0, () => presence(input, world)));
   await ledger.must("remote-selector-empty", `no running pod matches ${input.remoteSelector}`, async () => {
     const found = await world.cluster.runningPods(input.remoteSelector);
     return found.length ? wrong(`${found.length} running: ${found.map((p) => p.name).join(", ")}`) : fine("0 running pods");

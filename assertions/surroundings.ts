@@ -1,4 +1,5 @@
 // The first checks: is everything there that a leaf needs, and is the worker's container what it should be?
+import { patiently } from "./bounds";
 import { describe, fine, wrong, type Finding, type Ledger } from "./evidence";
 import type { ProofInput } from "./input";
 import type { ArmState, Inspected, PodRef, World } from "./ports";
@@ -7,7 +8,9 @@ import { openListeners, trustProblems } from "./trust";
 /** Returns the pool's running pods. Secrets that it reads are added to `secrets`. */
 export async function checkEnvironment(ledger: Ledger, input: ProofInput, world: World, secrets: string[]): Promise<PodRef[]> {
   const { cluster, worker } = world;
-  await ledger.must("cluster-answers", "the API server answers", async () => {
+  // What is still starting is not broken yet; what comes after these checks gets no second look.
+  const starting = (look: () => Promise<Finding>) => patiently(world.patienceMs ?? 0, look);
+  await ledger.must("cluster-answers", "the API server answers", () => starting(async () => {
     try {
       const version = await cluster.version();
       const tokens = Object.values((await cluster.secret(input.relay.secret)) ?? {});
@@ -16,10 +19,10 @@ export async function checkEnvironment(ledger: Ledger, input: ProofInput, world:
     } catch (e) {
       return wrong(`${cluster.server}: ${describe(e)}`, "the cluster is unreachable or refuses");
     }
-  });
-  await ledger.must("arms-wired", "each arm's live environment is that of its side, its newest revision ready", () => armsWired(input, world));
-  await ledger.must("harness-answers", "200 from /health of all three arms", () => harnessAnswers(input, world));
-  await ledger.must("model-answers", `${input.model.label} answers the harness`, () => modelAnswers(world));
+  }));
+  await ledger.must("arms-wired", "each arm's live environment is that of its side, its newest revision ready", () => starting(() => armsWired(input, world)));
+  await ledger.must("harness-answers", "200 from /health of all three arms", () => starting(() => harnessAnswers(input, world)));
+  await ledger.must("model-answers", `${input.model.label} answers the harness`, () => starting(() => modelAnswers(world)));
 
   let container: { parsed: Inspected; raw: string } | undefined;
   await ledger.must("worker-running", `container ${input.worker.container} runs as worker ${input.worker.id}`, async () => {
@@ -46,10 +49,12 @@ export async function checkEnvironment(ledger: Ledger, input: ProofInput, world:
   });
 
   let pods: PodRef[] = [];
-  await ledger.must("pool-pods", `at least one running pod for ${input.poolSelector}`, async () => {
+  await ledger.must("pool-pods", `at least one running pod for ${input.poolSelector}, and all of them ready`, () => starting(async () => {
     pods = await cluster.runningPods(input.poolSelector);
+    const starts = pods.filter((p) => p.ready === false).map((p) => p.name);
+    if (starts.length) return wrong(`${pods.length} running`, `not ready: ${starts.join(", ")}`);
     return pods.length ? fine(pods.map((p) => p.name).join(", ")) : wrong("0 running pods");
-  });
+  }));
   return pods;
 }
 

@@ -6,6 +6,9 @@ import { Model } from "./model";
 import type { World } from "./ports";
 import { Store } from "./store";
 
+/** A node that has just started takes half a minute, and a worker dials again at most 45 s after that. */
+const PATIENCE_MS = 90_000;
+
 export const realCluster = (input: ProofInput): Cluster => new Cluster(loadKubeConfig(input.kubeconfig, input.context), input.namespace);
 
 /** The real world of an input. Throws SettingError on an unusable kubeconfig; connects to nothing yet. Close its store. */
@@ -13,6 +16,7 @@ export function realWorld(input: ProofInput): World {
   const { namespace, redis } = input;
   const cluster = realCluster(input);
   return {
+    patienceMs: PATIENCE_MS,
     cluster,
     harness: new Harness(cluster, input),
     store: new Store(() => cluster.connect({ namespace, service: redis.service, port: redis.port }), redis.password),

@@ -9,6 +9,14 @@ import { pathToFileURL } from "node:url";
 
 const list = (dir) => (existsSync(dir) ? readdirSync(dir) : []);
 
+function read(file) {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return "";
+  }
+}
+
 /** The parsed file; undefined when it is missing or no JSON. */
 function json(file) {
   try {
@@ -18,13 +26,15 @@ function json(file) {
   }
 }
 
+/** Whether `pid` is a pulumi that runs: not one that nobody has waited for yet, nor another program with a number that came round again. */
 export function lives(pid) {
   try {
     process.kill(pid, 0);
-    return true;
   } catch (e) {
     return e.code !== "ESRCH";
   }
+  const stat = existsSync("/proc/self/stat") ? read(`/proc/${pid}/stat`) : undefined;
+  return stat === undefined || (/\(pulumi[^)]*\) [^ZX]/.test(stat));
 }
 
 /** Mends every stack of `backend` that a killed process of this machine had locked; returns what was done, a sentence each. */

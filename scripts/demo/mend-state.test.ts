@@ -40,6 +40,11 @@ it.each([["a process that lives", 1, "here"], ["another machine", 99, "there"]])
   expect([existsSync(path.join(stacks(), "lab.json")), readdirSync(locks()).length]).toEqual([false, 2]);
 });
 
+it.runIf(existsSync("/proc/self/stat"))("a number that another program has now is no pulumi, nor is one that is free", () => {
+  const lives = mending.lives as (pid: number) => boolean;
+  expect([lives(process.pid), lives(2 ** 22)]).toEqual([false, false]);
+});
+
 it("a stack that was removed stays removed: without a lock nothing was cut", () => {
   put(stacks(), { "lab.json.bak": '{"v":1}' });
   expect(run()).toEqual([]);

@@ -58,12 +58,22 @@ need_cluster() {
     if (made) console.log(made.inputs.environment.CLUSTER_NAME);
   ' 2>/dev/null) || return 0
   [ -n "$cluster" ] || return 0
-  state=$(docker inspect -f '{{.State.Status}}' "$cluster-control-plane" 2>/dev/null || echo gone)
+  state=$(docker ps -a --filter "name=^/?$cluster-control-plane$" --format '{{.State}}' 2>/dev/null)
   case $state in
-    running) ;;
-    gone) not_fit "the cluster '$cluster' of stack '$STACK' is gone; somebody deleted it" "./demo down (it forgets what was in the cluster, and removes the rest), then ./demo up" ;;
+    running) await_api "$cluster-control-plane" ;;
+    "") not_fit "the cluster '$cluster' of stack '$STACK' is gone; somebody deleted it" "./demo down (it forgets what was in the cluster, and removes the rest), then ./demo up" ;;
     *) not_fit "the cluster '$cluster' of stack '$STACK' is $state" "docker start $cluster-control-plane, or ./demo down" ;;
   esac
+}
+
+# After a reboot the node is there before its API server, and Pulumi takes a cluster that does not answer for one that is gone.
+await_api() {
+  local end=$((SECONDS + 180)) said=
+  until docker exec "$1" kubectl --kubeconfig /etc/kubernetes/admin.conf --request-timeout 5s get --raw /readyz >/dev/null 2>&1; do
+    [ -n "$said" ] || { phase "the cluster's node has just started; waiting for its API server (at most 3 minutes)"; said=1; }
+    [ "$SECONDS" -lt "$end" ] || not_fit "the API server in container $1 does not answer" "docker logs $1; docker restart $1; or ./demo down"
+    sleep 1
+  done
 }
 
 cmd_up() {
