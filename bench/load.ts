@@ -29,7 +29,7 @@ export interface LoadResult { workers: number; inFlight: number; unloaded: Sprea
 
 /** Latency of an empty exec with nothing else going on, and with `inFlight` execs held open over `workers` workers. */
 export async function load(workers: number, inFlight: number, probes: number): Promise<LoadResult> {
-  const bench = await startRelay({ LOG_LEVEL: "warn", SH_RELAY_MAX_WORKERS: String(workers + 10), SH_RELAY_MAX_EXECS: String(inFlight * 2 + 100) });
+  const bench = await startRelay({ SH_RELAY_MAX_WORKERS: String(workers + 10), SH_RELAY_MAX_EXECS: String(inFlight * 2 + 100) });
   const before = rssMiB(bench.relay.pid);
   const swarm = companion("swarm.ts", [`127.0.0.1:${bench.attachPort}`, String(workers)], { SANDBOX_TOKEN: workerToken });
   const client = new SandboxExecClient(`127.0.0.1:${bench.execPort}`, ChannelCredentials.createInsecure());
@@ -65,7 +65,8 @@ export async function flood(mib: number, seconds: number): Promise<FloodResult> 
   const client = new SandboxExecClient(`127.0.0.1:${bench.execPort}`, ChannelCredentials.createInsecure());
   let stalled: ClientReadableStream<ExecEvent> | undefined;
   try {
-    await time(50, 0, () => once(client, "flood", "true"));
+    // Long enough that what a process grows by when it starts to work is not taken for the flood's.
+    await time(1_000, 0, () => once(client, "flood", "true"));
     const before = { relay: rssMiB(bench.relay.pid), worker: rssMiB(worker.pid) };
     stalled = client.exec(request("flood", `head -c ${mib * 1024 * 1024} /dev/zero`), auth());
     stalled.on("error", () => undefined);

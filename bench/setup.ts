@@ -39,7 +39,7 @@ export async function startRelay(env: Record<string, string> = {}): Promise<Benc
 export async function startWorker(bench: Bench, id: string, env: Record<string, string> = {}): Promise<Running> {
   const state = mkdtempSync(path.join(tmpdir(), "bench-worker-"));
   const worker = startProgram("remote-worker", {
-    RELAY_ADDR: `127.0.0.1:${bench.attachPort}`, SANDBOX_ID: id, SANDBOX_TOKEN: workerToken, WORKER_STATE_DIR: state, ...env,
+    RELAY_ADDR: `127.0.0.1:${bench.attachPort}`, SANDBOX_ID: id, SANDBOX_TOKEN: workerToken, WORKER_STATE_DIR: state, ...(process.env.BENCH_ISOLATION ? { SANDBOX_ISOLATION: process.env.BENCH_ISOLATION } : {}), ...env,
   });
   worker.child.once("close", () => rmSync(state, { recursive: true, force: true }));
   await worker.line(/attached, serving execs/);

@@ -1,5 +1,5 @@
 // Many workers in one process: argv = address, count. Each answers a command `hold:<ms>` after that time, and anything else at once.
-import { SandboxWorkerClient, type ServerFrame, type WorkerFrame } from "@dialout/proto";
+import { End, SandboxWorkerClient, type ServerFrame, type WorkerFrame } from "@dialout/proto";
 import { ChannelCredentials, Metadata } from "@grpc/grpc-js";
 
 const [addr, count] = [process.argv[2]!, Number(process.argv[3])];
@@ -10,7 +10,7 @@ for (let i = 0; i < count; i++) {
   const client = new SandboxWorkerClient(addr, ChannelCredentials.createInsecure(), { "grpc.use_local_subchannel_pool": 1 });
   const stream = client.attach(metadata);
   const send = (msg: WorkerFrame["msg"]) => stream.write({ msg });
-  const end = (reqId: bigint) => send({ $case: "end", value: { reqId, exitCode: 0 } as never });
+  const end = (reqId: bigint) => send({ $case: "end", value: End.create({ reqId, exitCode: 0 }) });
   stream.on("data", (f: ServerFrame) => {
     if (f.msg?.$case === "welcome") {
       if (++attached === count) console.log("all attached");

@@ -1,4 +1,4 @@
-import { SandboxExecClient, type ExecEvent } from "@dialout/proto";
+import { ExecRequest, SandboxExecClient, type ExecEvent } from "@dialout/proto";
 import { type GrpcRelayTransport } from "@dialout/transports";
 import { ChannelCredentials } from "@grpc/grpc-js";
 import { companion } from "./setup";
@@ -37,7 +37,7 @@ async function seconds(run: () => Promise<number>): Promise<number> {
 function bareStream(client: SandboxExecClient, bytes: number): Promise<number> {
   return new Promise((resolve, reject) => {
     let got = 0;
-    const call = client.exec({ sandboxId: "x", exec: { reqId: 1n, command: String(bytes) } as never });
+    const call = client.exec(ExecRequest.create({ sandboxId: "x", exec: { reqId: 1n, command: String(bytes) } }));
     call.on("data", (e: ExecEvent) => {
       if (e.event?.$case === "chunk") got += e.event.value.data.length;
     });

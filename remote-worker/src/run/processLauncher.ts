@@ -3,6 +3,7 @@ import { hunt, Quarry, type KillResult, type Marks } from "../kill/hunt";
 import { type ProcFs } from "../kill/procfs";
 import type { ExecUser } from "../settings";
 import { MARK } from "./env";
+import { AFTERWARDS_MS } from "./park";
 import type { Exit, Launcher, Prepared, RunningCommand } from "./launcher";
 import { Parked } from "./park";
 import type { PipeFactory } from "./pipes";
@@ -47,19 +48,24 @@ export class ProcessLauncher implements Launcher {
     if (stdin === undefined) {
       for (let next = this.spare.shift(); next; next = this.spare.shift()) {
         const place = await next.catch(() => undefined);
-        this.refill();
+        this.refillLater();
         if (place?.parked.usable) return this.prepared(place);
         place?.parked.discard();
       }
     }
     const place = await this.place(stdin);
-    if (stdin === undefined) this.refill();
+    if (stdin === undefined) this.refillLater();
     return this.prepared(place);
   }
 
   close(): void {
     this.closed = true;
     for (const p of this.spare.splice(0)) void p.then((x) => x.parked.discard(), () => undefined);
+  }
+
+  /** Not now: starting a process would hold up the command that this is called for. */
+  private refillLater(): void {
+    setTimeout(() => this.refill(), AFTERWARDS_MS);
   }
 
   private refill(): void {
