@@ -5,17 +5,16 @@ import { execFileSync, spawn } from "node:child_process";
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
+import { afterChoosing, root } from "./demo/shell.mjs";
 import { changedEnv, checkFlip, checkOutputs } from "./e2e-checks.mjs";
 
-const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
 const arg = (name) => (process.argv.includes(name) ? process.argv[process.argv.indexOf(name) + 1] : undefined);
 const plugins = arg("--plugins") ?? "genuine";
 const only = arg("--only") && new RegExp(arg("--only"));
 const stateDir = mkdtempSync(path.join(tmpdir(), "e2e-state-"));
 const env = { ...process.env, LAB_PLUGINS: plugins, DIALOUT_STATE_DIR: stateDir };
 // A stack of the test's own, with the settings of the one that ./demo would use here: what it leaves when it is killed can be told from a user's.
-const usual = execFileSync("bash", ["-c", '. scripts/demo/lib.sh; . scripts/demo/mode.sh; . scripts/demo/state.sh; choose_mode; echo "$STACK"'], { cwd: root, env, encoding: "utf8" }).trim();
+const usual = afterChoosing('echo "$STACK"', env);
 env.DIALOUT_STACK = `e2e-${usual}`;
 const settingsFile = path.join(root, `Pulumi.${env.DIALOUT_STACK}.yaml`);
 copyFileSync(path.join(root, `Pulumi.${usual}.yaml`), settingsFile);

@@ -5,9 +5,8 @@ import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { fileURLToPath } from "node:url";
+import { afterChoosing, root } from "./demo/shell.mjs";
 
-const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "..");
 const NAMESPACE = "default", POOL = "sh.kagenti.io/sandbox-pool=default", WORKER = "dialout-worker";
 const [command, ...args] = process.argv.slice(2);
 if (!command) {
@@ -19,10 +18,7 @@ class Unfit extends Error {}
 const capture = (file, argv) => execFileSync(file, argv, { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], maxBuffer: 1 << 24 }).trim();
 
 /** PATH and the like of the way the stack was made; empty where the tools are the user's own. */
-function labEnv() {
-  const out = capture("bash", ["-c", '. scripts/demo/lib.sh; . scripts/demo/mode.sh; . scripts/demo/state.sh; choose_mode >/dev/null; [ "$MODE" != lab ] || eval "$(lab/lab env)"; node -p "JSON.stringify({ PATH: process.env.PATH })"']);
-  return JSON.parse(out.split("\n").at(-1));
-}
+const labEnv = () => JSON.parse(afterChoosing('[ "$MODE" != lab ] || eval "$(lab/lab env)"; node -p "JSON.stringify({ PATH: process.env.PATH })"'));
 
 /** Resolves with the local port once kubectl says that it forwards. */
 function forward(kubectl, env) {

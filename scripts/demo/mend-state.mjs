@@ -20,7 +20,7 @@ function read(file) {
 /** The parsed file; undefined when it is missing or no JSON. */
 function json(file) {
   try {
-    return JSON.parse(readFileSync(file, "utf8"));
+    return JSON.parse(read(file));
   } catch {
     return undefined;
   }
@@ -34,7 +34,7 @@ export function lives(pid) {
     return e.code !== "ESRCH";
   }
   const stat = existsSync("/proc/self/stat") ? read(`/proc/${pid}/stat`) : undefined;
-  return stat === undefined || (/\(pulumi[^)]*\) [^ZX]/.test(stat));
+  return stat === undefined || /\(pulumi[^)]*\) [^ZX]/.test(stat);
 }
 
 /** Mends every stack of `backend` that a killed process of this machine had locked; returns what was done, a sentence each. */

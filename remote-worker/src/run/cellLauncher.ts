@@ -5,7 +5,7 @@ import type { ExecUser } from "../settings";
 import { Cell } from "./cell";
 import { MARK } from "./env";
 import type { Exit, Launcher, Prepared, RunningCommand } from "./launcher";
-import { AFTERWARDS_MS, Parked } from "./park";
+import { later, Parked } from "./park";
 import type { PipeFactory } from "./pipes";
 
 /** What a root command keeps: the capabilities Docker gives a container, less those that make devices or change the rest. */
@@ -48,7 +48,7 @@ export class CellLauncher implements Launcher {
       place = await this.park(cell, stdin);
     }
     place ??= await this.place(stdin);
-    setTimeout(() => this.refill(), AFTERWARDS_MS);
+    later(() => this.refill());
     return this.prepared(place);
   }
 
@@ -108,10 +108,10 @@ export class CellLauncher implements Launcher {
       marks: place.marks,
       start: (input) => {
         place.parked.release(input);
-        return new CellCommand(place, (cell) => void setTimeout(() => {
+        return new CellCommand(place, (cell) => later(() => {
           if (!this.closed && this.spare.length <= this.spares) this.keep(this.park(cell));
           else cell.discard();
-        }, AFTERWARDS_MS));
+        }));
       },
       discard: () => this.drop(place),
     };

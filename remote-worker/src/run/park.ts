@@ -6,7 +6,8 @@ import type { Exit, Input } from "./launcher";
 import type { OutputPipe, PipeFactory } from "./pipes";
 
 /** Starting a process holds this one up for milliseconds. What is only stock for later waits until the present command is on its way, or its outcome. */
-export const AFTERWARDS_MS = 3;
+const LATER_MS = 3;
+export const later = (work: () => void): void => void setTimeout(work, LATER_MS);
 
 /** Above this many bytes an argument of exec(2) is refused (MAX_ARG_STRLEN is 128 KiB); such a command is evaluated in place. */
 const ARGUMENT_MAX = 120_000;

@@ -3,9 +3,8 @@ import { hunt, Quarry, type KillResult, type Marks } from "../kill/hunt";
 import { type ProcFs } from "../kill/procfs";
 import type { ExecUser } from "../settings";
 import { MARK } from "./env";
-import { AFTERWARDS_MS } from "./park";
 import type { Exit, Launcher, Prepared, RunningCommand } from "./launcher";
-import { Parked } from "./park";
+import { later, Parked } from "./park";
 import type { PipeFactory } from "./pipes";
 
 /** Group ids for marks: far above any real group, so that the mark opens no file to the command. */
@@ -48,24 +47,19 @@ export class ProcessLauncher implements Launcher {
     if (stdin === undefined) {
       for (let next = this.spare.shift(); next; next = this.spare.shift()) {
         const place = await next.catch(() => undefined);
-        this.refillLater();
+        later(() => this.refill());
         if (place?.parked.usable) return this.prepared(place);
         place?.parked.discard();
       }
     }
     const place = await this.place(stdin);
-    if (stdin === undefined) this.refillLater();
+    if (stdin === undefined) later(() => this.refill());
     return this.prepared(place);
   }
 
   close(): void {
     this.closed = true;
     for (const p of this.spare.splice(0)) void p.then((x) => x.parked.discard(), () => undefined);
-  }
-
-  /** Not now: starting a process would hold up the command that this is called for. */
-  private refillLater(): void {
-    setTimeout(() => this.refill(), AFTERWARDS_MS);
   }
 
   private refill(): void {
