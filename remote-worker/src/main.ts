@@ -1,11 +1,5 @@
-import { createLogger, runProgram } from "@dialout/common";
-import { startWorker } from "./worker";
+import { runSpawnHelper, SPAWN_HELPER } from "./run/spawnHelper";
 
-const log = createLogger("remote-worker");
-let drainMs = 0;
-
-void runProgram(log, () => drainMs, async () => {
-  const worker = await startWorker(process.env, log);
-  drainMs = worker.drainMs;
-  return worker;
-});
+// Loaded only when needed: the helper's purpose is to be small.
+if (process.argv[2] === SPAWN_HELPER) runSpawnHelper();
+else void import("./program.js").then(({ run }) => run());

@@ -8,7 +8,7 @@ import { hunt, Quarry } from "./kill/hunt";
 import { ProcFs } from "./kill/procfs";
 import { Metrics } from "./metrics";
 import { chooseIsolation, lineage } from "./run/isolation";
-import { PipeFactory } from "./run/pipes";
+import { Spawner } from "./run/spawner";
 import { readSettings } from "./settings";
 import { makeHello } from "./wire/hello";
 import { Link } from "./wire/link";
@@ -30,8 +30,8 @@ export async function startWorker(env: Env, log: Logger): Promise<Worker> {
   const proc = new ProcFs();
   await killSurvivors(journal, proc, log);
 
-  const pipes = new PipeFactory(path.join(settings.stateDir.path, "pipes"));
-  const { launcher, inForce, warnings } = await chooseIsolation(settings, env, pipes, proc, log);
+  const spawner = await Spawner.start(path.join(settings.stateDir.path, "pipes"));
+  const { launcher, inForce, warnings } = await chooseIsolation(settings, env, spawner, proc, log);
   log.info({ isolation: launcher.kind, leftovers: settings.leftovers, state_dir: settings.stateDir.path }, inForce);
   for (const w of warnings) log.warn(w);
 
@@ -41,11 +41,16 @@ export async function startWorker(env: Env, log: Logger): Promise<Worker> {
   const link = new Link(settings, makeHello(settings, env, { instanceId: randomUUID(), journalId: journal.id }), registry, log, metrics);
 
   process.on("exit", () => registry.killNow());
+  void spawner.lost.then((why) => {
+    log.fatal(`the helper process that starts commands has ended (${why}): how running commands end can no longer be known. They are killed and count as interrupted. Start the worker again`);
+    process.exit(1);
+  });
   const stop = async (signal: AbortSignal) => {
     await registry.drain(signal);
     await registry.delivered(LAST_WORDS_MS);
     await link.close();
     launcher.close();
+    spawner.close();
     server?.close();
     journal.close();
   };

@@ -42,6 +42,7 @@ export class RelayLink {
       "grpc.max_reconnect_backoff_ms": 2_000,
       "grpc.max_receive_message_length": MAX_MESSAGE,
       "grpc.enable_channelz": 0,
+      "grpc-node.flow_control_window": 256 * 1024,
       // A pooled connection would outlive close().
       "grpc.use_local_subchannel_pool": 1,
       ...(tls?.serverName ? { "grpc.ssl_target_name_override": tls.serverName, "grpc.default_authority": tls.serverName } : {}),

@@ -1,10 +1,9 @@
-import { closeSync, openSync, unlinkSync, writeSync } from "node:fs";
 import path from "node:path";
 import { delay, type Logger } from "@dialout/common";
 import type { Journal } from "../journal/journal";
 import type { StoredStream } from "../journal/records";
 import type { KillResult } from "../kill/hunt";
-import type { Exit, Launcher, RunningCommand } from "../run/launcher";
+import type { Launcher, RunningCommand } from "../run/launcher";
 import type { StreamName } from "./frames";
 import type { Delivery, Outbox } from "./outbox";
 import { OutputLog } from "./outputLog";
@@ -86,8 +85,8 @@ export class Execution {
   /** A reader took bytes (or another reader came): go on reading from the command if there is room. */
   resume(): void {
     for (const s of ["stdout", "stderr"] as const) {
-      const socket = this.command?.[s];
-      if (socket?.isPaused() && this[s].wants(this.sent[s])) socket.resume();
+      const pipe = this.command?.[s];
+      if (pipe?.isPaused() && this[s].wants(this.sent[s])) pipe.resume();
     }
   }
 
@@ -110,16 +109,13 @@ export class Execution {
     const { request, deps } = this;
     this.state = "running";
     if (request.command.includes("\0")) return failure("spawn", "start bash: the command contains a NUL byte");
-    let stdin: number | undefined;
     let place;
     try {
-      stdin = this.stdinFile();
-      place = await deps.launcher.prepare(stdin);
+      place = await deps.launcher.prepare(request.stdin.length > 0 ? request.stdin : undefined);
+      request.stdin = Buffer.alloc(0); // up to 16 MiB that nobody needs any more
     } catch (e) {
       const full = (e as NodeJS.ErrnoException).code === "ENOSPC";
       return full ? failure("resource_exhausted", "stdin pipe: no space left in the worker's state folder; the command was not started") : failure("spawn", `start bash: ${(e as Error).message}`);
-    } finally {
-      if (stdin !== undefined) closeSync(stdin);
     }
     try {
       await deps.journal.started({ t: "started", key: request.key, fp: request.fp, marks: place.marks });
@@ -146,15 +142,7 @@ export class Execution {
 
   private async follow(command: RunningCommand): Promise<Outcome> {
     const closed = Promise.all([this.collect("stdout", command), this.collect("stderr", command)]).then(() => true as const);
-    let exit: Exit | undefined;
-    try {
-      exit = await Promise.race([command.exited, this.wake.then(() => undefined)]);
-    } catch (e) {
-      command.stdout.destroy();
-      command.stderr.destroy();
-      await command.kill();
-      return failure("spawn", `start bash: ${(e as NodeJS.ErrnoException).code ?? (e as Error).message}`);
-    }
+    let exit = await Promise.race([command.exited, this.wake.then(() => undefined)]);
     let kill: KillResult | undefined;
     if (exit) await this.drain(closed, command);
     if (this.stopped) {
@@ -179,15 +167,15 @@ export class Execution {
   }
 
   private collect(stream: StreamName, command: RunningCommand): Promise<void> {
-    const socket = command[stream];
+    const pipe = command[stream];
     const log = this[stream];
-    socket.on("data", (data: Buffer) => {
+    pipe.deliver((data) => {
       this.lastDataMs = performance.now();
       log.append(data, this.sent[stream]);
       this.delivery?.outbox.kick();
-      if (!log.wants(this.sent[stream])) socket.pause();
+      if (!log.wants(this.sent[stream])) pipe.pause();
     });
-    return new Promise((resolve) => socket.once("close", () => resolve()));
+    return new Promise((resolve) => pipe.once("close", () => resolve()));
   }
 
   /** After the leader's end: until both pipes end, or a process that holds them has been silent, or talks for too long. */
@@ -216,22 +204,6 @@ export class Execution {
       stdoutBytes: 0, stderrBytes: 0, stdoutTruncated: false, stderrTruncated: false, durationMs: 0,
       kill: { found: 0, killed: 0, remaining: 0, verified: true, detail: "never started" },
     });
-  }
-
-  /** Standard input as a file: EOF is there from the start, nothing can block, and /dev/stdin can be opened again. */
-  private stdinFile(): number | undefined {
-    const { stdin, serial } = this.request;
-    if (stdin.length === 0) return undefined;
-    const file = path.join(this.deps.journal.dir, `stdin.${serial}`);
-    const out = openSync(file, "wx", 0o444);
-    try {
-      for (let done = 0; done < stdin.length; ) done += writeSync(out, stdin, done);
-      return openSync(file, "r");
-    } finally {
-      closeSync(out);
-      unlinkSync(file);
-      this.request.stdin = Buffer.alloc(0); // up to 16 MiB that nobody needs any more
-    }
   }
 
   private record(outcome: Outcome): void {

@@ -1,7 +1,7 @@
-import { spawn, type ChildProcess } from "node:child_process";
 import { readFileSync } from "node:fs";
 import type { KillResult } from "../kill/hunt";
 import { isDead, ProcFs } from "../kill/procfs";
+import type { Spawned, Spawner } from "./spawner";
 
 /** Masks the given paths in the new mount namespace, says so, and stays as process 1 (reaping) until its input ends. */
 const HOLDER = `
@@ -21,37 +21,27 @@ const DEADLINE_MS = 5_000;
  * and process 1 is gone only after all others are: that is the proof that nothing was left.
  */
 export class Cell {
-  private readonly gone: Promise<void>;
   private constructor(
-    private readonly child: ChildProcess,
+    private readonly process: Spawned,
     private readonly holder: number,
     private readonly userNamespace: boolean,
-  ) {
-    this.gone = new Promise((resolve) => (child.exitCode === null && child.signalCode === null ? child.once("exit", () => resolve()) : resolve()));
-    child.stdin?.on("error", () => undefined);
-  }
+  ) {}
 
   /** @param masks files and folders that no command may see; @param userNamespace for a worker without CAP_SYS_ADMIN */
-  static async make(masks: string[], userNamespace: boolean): Promise<Cell> {
-    const args = [...(userNamespace ? ["--user", "--map-root-user"] : []), "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
-    const child = spawn("unshare", [...args, "bash", "-c", HOLDER, "dialout-cell", ...masks], {
-      stdio: ["pipe", "pipe", "pipe"],
-      cwd: "/",
-      detached: true,
-      env: { PATH: process.env.PATH, LC_ALL: "C" },
-    });
-    await ready(child);
-    const holder = await childOf(child.pid as number);
-    return new Cell(child, holder, userNamespace);
+  static async make(spawner: Spawner, masks: string[], userNamespace: boolean): Promise<Cell> {
+    const flags = [...(userNamespace ? ["--user", "--map-root-user"] : []), "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
+    const spawned = await spawner.spawn({ argv: ["unshare", ...flags, "bash", "-c", HOLDER, "dialout-cell", ...masks], env: { PATH: process.env.PATH ?? "", LC_ALL: "C" }, controlFd: 0 });
+    await ready(spawned);
+    return new Cell(spawned, await childOf(spawned.pid), userNamespace);
   }
 
   get usable(): boolean {
-    return this.child.exitCode === null && this.child.signalCode === null;
+    return this.process.living;
   }
 
   /** The programs that carry a process into the cell, as a prefix of its argument list. */
   entry(): string[] {
-    const ns = `/proc/${this.child.pid}/ns`;
+    const ns = `/proc/${this.process.pid}/ns`;
     return [
       "nsenter",
       ...(this.userNamespace ? [`--user=${ns}/user`, "--preserve-credentials"] : []),
@@ -97,7 +87,7 @@ export class Cell {
     this.killNow();
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<"late">((resolve) => (timer = setTimeout(() => resolve("late"), DEADLINE_MS)));
-    const how = await Promise.race([this.gone, late]);
+    const how = await Promise.race([this.process.exited, late]);
     clearTimeout(timer);
     const n = found?.length ?? 0;
     if (how !== "late") return { found: n, killed: n, remaining: 0, verified: true, detail: "" };
@@ -113,17 +103,17 @@ export class Cell {
 
   /** Ends an unused cell without waiting. */
   discard(): void {
-    this.child.stdin?.destroy();
+    this.process.control.destroy();
   }
 }
 
-function ready(child: ChildProcess): Promise<void> {
+function ready({ stdout, stderr, exited }: Spawned): Promise<void> {
   return new Promise((resolve, reject) => {
     let said = "";
-    child.stderr?.setEncoding("utf8").on("data", (t: string) => (said = (said + t).slice(-500)));
-    child.stdout?.once("data", () => resolve());
-    child.once("error", reject);
-    child.once("close", (code) => reject(new Error(`unshare ended with ${code}: ${said.trim() || "no message"}`)));
+    stderr.deliver((bytes) => (said = (said + bytes.toString()).slice(-500)));
+    stdout.deliver(() => resolve());
+    const closed = new Promise((r) => stderr.once("close", r));
+    void Promise.all([exited, closed]).then(([exit]) => reject(new Error(`unshare ended with ${exit.signal ?? exit.code}: ${said.trim() || "no message"}`)));
   });
 }
 

@@ -6,7 +6,7 @@ import { Cell } from "./cell";
 import { MARK } from "./env";
 import type { Exit, Launcher, Prepared, RunningCommand } from "./launcher";
 import { later, Parked } from "./park";
-import type { PipeFactory } from "./pipes";
+import type { Spawner } from "./spawner";
 
 /** What a root command keeps: the capabilities Docker gives a container, less those that make devices or change the rest. */
 const ROOT_KEEPS = ["chown", "dac_override", "fowner", "fsetid", "kill", "setgid", "setuid", "net_bind_service", "net_raw", "sys_chroot", "setfcap", "audit_write"];
@@ -34,12 +34,12 @@ export class CellLauncher implements Launcher {
 
   constructor(
     private readonly options: CellOptions,
-    private readonly pipes: PipeFactory,
+    private readonly spawner: Spawner,
     private readonly proc: ProcFs,
     private readonly spares: number,
   ) {}
 
-  async prepare(stdin?: number): Promise<Prepared> {
+  async prepare(stdin?: Uint8Array): Promise<Prepared> {
     let place = await this.takeSpare();
     if (place && stdin !== undefined) {
       // The waiting bash has an empty input; the cell is good all the same.
@@ -80,11 +80,11 @@ export class CellLauncher implements Launcher {
     place.cell.discard();
   }
 
-  private async place(stdin?: number): Promise<Place> {
-    return this.park(await Cell.make(this.options.masks(), !this.options.root), stdin);
+  private async place(stdin?: Uint8Array): Promise<Place> {
+    return this.park(await Cell.make(this.spawner, this.options.masks(), !this.options.root), stdin);
   }
 
-  private async park(cell: Cell, stdin?: number): Promise<Place> {
+  private async park(cell: Cell, stdin?: Uint8Array): Promise<Place> {
     const { user, root, env, cwd } = this.options;
     const marks: Marks = { env: randomUUID() };
     const privileges = user
@@ -93,8 +93,8 @@ export class CellLauncher implements Launcher {
         ? ["setpriv", `--bounding-set=-all,${ROOT_KEEPS.map((c) => `+${c}`).join(",")}`]
         : ["setpriv", "--bounding-set=-all", "--no-new-privs"]; // uid 0 of the user namespace, which is the worker's user, without its powers
     try {
-      const parked = await Parked.spawn([...cell.entry(), ...privileges], this.pipes, { cwd, env: { ...env, [MARK]: marks.env }, stdin });
-      const p = parked.pid === undefined ? undefined : this.proc.stat(parked.pid);
+      const parked = await Parked.spawn([...cell.entry(), ...privileges], this.spawner, { cwd, env: { ...env, [MARK]: marks.env }, stdin });
+      const p = this.proc.stat(parked.pid);
       if (p) marks.leader = { pid: p.pid, start: p.start };
       return { cell, parked, marks };
     } catch (e) {

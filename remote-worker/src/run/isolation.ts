@@ -6,8 +6,8 @@ import type { WorkerSettings } from "../settings";
 import { CellLauncher } from "./cellLauncher";
 import { commandEnv } from "./env";
 import type { Launcher } from "./launcher";
-import type { PipeFactory } from "./pipes";
 import { ProcessLauncher } from "./processLauncher";
+import type { Spawner } from "./spawner";
 
 /** Waiting places kept per launcher; each costs a few MiB. */
 const SPARES = 4;
@@ -44,7 +44,7 @@ export function lineage(proc: ProcFs, pid: number): Set<number> {
  * Picks the strongest isolation that works here, tried by running a command, or the one that was asked for.
  * Throws a SettingError when the choice, the user or the folder cannot be had.
  */
-export async function chooseIsolation(settings: WorkerSettings, env: Env, pipes: PipeFactory, proc: ProcFs, log: Logger): Promise<Chosen> {
+export async function chooseIsolation(settings: WorkerSettings, env: Env, spawner: Spawner, proc: ProcFs, log: Logger): Promise<Chosen> {
   const powers = powersOf(readFileSync("/proc/self/status", "utf8"), process.getuid?.() ?? 0);
   const warnings: string[] = [];
   let user = settings.execUser;
@@ -69,18 +69,18 @@ export async function chooseIsolation(settings: WorkerSettings, env: Env, pipes:
     log.debug({ why }, "no pid namespaces here");
   }
 
-  const own = lineage(proc, process.pid);
+  const own = lineage(proc, process.pid).add(spawner.pid);
   const groupMark = powers.setGroups && onPath("setpriv", env);
   const kind = user ? "user" : "none";
   const ownNamespace = env.DIALOUT_ENTRY === "1" && process.ppid === 1;
-  let launcher = new ProcessLauncher({ kind, user, groupMark, ownNamespace, leftovers: settings.leftovers, ...common }, pipes, proc, own, SPARES);
+  let launcher = new ProcessLauncher({ kind, user, groupMark, ownNamespace, leftovers: settings.leftovers, ...common }, spawner, proc, own, SPARES);
   let failure = await probe(launcher);
   let marked = groupMark;
   if (failure && groupMark) {
     // A user namespace with a short id map refuses groups it does not know.
     launcher.close();
     marked = false;
-    launcher = new ProcessLauncher({ kind, user, groupMark: false, ownNamespace, leftovers: settings.leftovers, ...common }, pipes, proc, own, SPARES);
+    launcher = new ProcessLauncher({ kind, user, groupMark: false, ownNamespace, leftovers: settings.leftovers, ...common }, spawner, proc, own, SPARES);
     failure = await probe(launcher);
   }
   if (failure) throw new SettingError(`no command can be run here: ${failure}. Check ${user ? `SANDBOX_EXEC_USER=${user.uid}:${user.gid}` : "bash on PATH"}`);
@@ -100,7 +100,7 @@ export async function chooseIsolation(settings: WorkerSettings, env: Env, pipes:
     if (!powers.admin && powers.root) return "CAP_SYS_ADMIN is missing";
     const missing = ["unshare", "nsenter", "setpriv", "setsid", "mount"].find((t) => !onPath(t, env));
     if (missing) return `PATH has no ${missing}`;
-    const launcher = new CellLauncher({ user, root: powers.root, masks: () => masks(settings), ...common }, pipes, proc, SPARES);
+    const launcher = new CellLauncher({ user, root: powers.root, masks: () => masks(settings), ...common }, spawner, proc, SPARES);
     const failure = await probe(launcher);
     if (failure) {
       launcher.close();
@@ -145,8 +145,8 @@ async function probe(launcher: Launcher): Promise<string | undefined> {
     const command = place.start({ command: "printf probe; exit 7", traceparent: "" });
     let out = "";
     let err = "";
-    command.stdout.on("data", (d: Buffer) => (out += d.toString("latin1")));
-    command.stderr.on("data", (d: Buffer) => (err += d.toString("latin1")));
+    command.stdout.deliver((d) => void (out += d.toString("latin1")));
+    command.stderr.deliver((d) => void (err += d.toString("latin1")));
     const closed = Promise.all([command.stdout, command.stderr].map((s) => new Promise<void>((r) => s.once("close", () => r()))));
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => (timer = setTimeout(() => reject(new Error("a command did not end within 10 s")), 10_000)));

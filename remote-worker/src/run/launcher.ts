@@ -1,5 +1,5 @@
-import type net from "node:net";
 import type { KillResult, Marks } from "../kill/hunt";
+import type { PipeReader } from "./pipes";
 
 /** How the leader of a command ended: a status, or the name of the signal that ended it. */
 export type Exit = { code: number; signal?: undefined } | { code?: undefined; signal: string };
@@ -19,9 +19,9 @@ export interface Prepared {
 }
 
 export interface RunningCommand {
-  readonly stdout: net.Socket;
-  readonly stderr: net.Socket;
-  /** Resolves when the leader has ended; rejects when it could not be started. */
+  readonly stdout: PipeReader;
+  readonly stderr: PipeReader;
+  /** Resolves when the leader has ended. */
   readonly exited: Promise<Exit>;
   /** Remembers the processes seen now, where marks alone would not tell them later. */
   observe(): void;
@@ -37,7 +37,7 @@ export type IsolationKind = "pidns" | "user" | "none";
 
 export interface Launcher {
   readonly kind: IsolationKind;
-  /** @param stdin descriptor of a file to read from; it stays the caller's to close. Without it standard input is empty. */
-  prepare(stdin?: number): Promise<Prepared>;
+  /** @param stdin what standard input holds; rejects with ENOSPC when there is no room for it */
+  prepare(stdin?: Uint8Array): Promise<Prepared>;
   close(): void;
 }

@@ -1,9 +1,6 @@
-import { spawn, type ChildProcess } from "node:child_process";
-import { closeSync } from "node:fs";
-import type net from "node:net";
-import type { Writable } from "node:stream";
 import type { Exit, Input } from "./launcher";
-import type { OutputPipe, PipeFactory } from "./pipes";
+import type { PipeReader } from "./pipes";
+import type { Spawned, Spawner } from "./spawner";
 
 /** Starting a process holds this one up for milliseconds. What is only stock for later waits until the present command is on its way, or its outcome. */
 const LATER_MS = 3;
@@ -29,60 +26,38 @@ eval "$dialout_c"
 
 /** A bash that waits for its command. */
 export class Parked {
-  readonly exited: Promise<Exit>;
-  private constructor(
-    readonly child: ChildProcess,
-    readonly stdout: net.Socket,
-    readonly stderr: net.Socket,
-  ) {
-    this.exited = new Promise((resolve, reject) => {
-      child.once("error", reject);
-      child.once("exit", (code, signal) => resolve(signal === null ? { code: code ?? 0 } : { signal }));
-    });
-    this.exited.catch(() => undefined); // whoever runs a command waits for it; an unused one may fail unseen
-    for (const s of [stdout, stderr]) s.on("error", () => undefined);
-    this.control.on("error", () => undefined);
-  }
+  private constructor(private readonly process: Spawned) {}
 
   /** @param prefix programs to go through, e.g. `["setpriv", "--reuid=1001"]`; may be empty */
-  static async spawn(prefix: string[], pipes: PipeFactory, options: { cwd: string; env: Record<string, string>; stdin?: number }): Promise<Parked> {
-    const taken: OutputPipe[] = [];
-    try {
-      taken.push(await pipes.take(), await pipes.take());
-      const [out, err] = taken as [OutputPipe, OutputPipe];
-      const [file, ...args] = [...prefix, "bash", "-c", SCRIPT, options.cwd];
-      const child = spawn(file as string, args, { cwd: "/", detached: true, env: options.env, stdio: [options.stdin ?? "ignore", out.childFd, err.childFd, "pipe"] });
-      return new Parked(child, out.socket, err.socket);
-    } catch (e) {
-      for (const p of taken) p.socket.destroy();
-      throw e;
-    } finally {
-      for (const p of taken) closeSync(p.childFd);
-    }
+  static async spawn(prefix: string[], spawner: Spawner, { cwd, env, stdin }: { cwd: string; env: Record<string, string>; stdin?: Uint8Array }): Promise<Parked> {
+    return new Parked(await spawner.spawn({ argv: [...prefix, "bash", "-c", SCRIPT, cwd], env, stdin, controlFd: 3 }));
   }
 
-  get pid(): number | undefined {
-    return this.child.pid;
+  get pid(): number {
+    return this.process.pid;
+  }
+  get exited(): Promise<Exit> {
+    return this.process.exited;
+  }
+  get stdout(): PipeReader {
+    return this.process.stdout;
+  }
+  get stderr(): PipeReader {
+    return this.process.stderr;
   }
 
   /** Whether it still waits; a place whose process died meanwhile must not be used. */
   get usable(): boolean {
-    return this.child.pid !== undefined && this.child.exitCode === null && this.child.signalCode === null;
+    return this.process.living;
   }
 
   release(input: Input): void {
     const bytes = Buffer.from(input.command, "utf8");
-    this.control.write(`${bytes.length} ${input.traceparent || "-"}\n`);
-    this.control.end(bytes);
+    this.process.control.write(`${bytes.length} ${input.traceparent || "-"}\n`);
+    this.process.control.end(bytes);
   }
 
   discard(): void {
-    this.control.destroy();
-    this.stdout.destroy();
-    this.stderr.destroy();
-  }
-
-  private get control(): Writable {
-    return this.child.stdio[3] as Writable;
+    for (const s of [this.process.control, this.stdout, this.stderr]) s.destroy();
   }
 }

@@ -5,7 +5,7 @@ import type { ExecUser } from "../settings";
 import { MARK } from "./env";
 import type { Exit, Launcher, Prepared, RunningCommand } from "./launcher";
 import { later, Parked } from "./park";
-import type { PipeFactory } from "./pipes";
+import type { Spawner } from "./spawner";
 
 /** Group ids for marks: far above any real group, so that the mark opens no file to the command. */
 const GID_BASE = 0x7000_0000;
@@ -35,7 +35,7 @@ export class ProcessLauncher implements Launcher {
 
   constructor(
     private readonly options: ProcessOptions,
-    private readonly pipes: PipeFactory,
+    private readonly spawner: Spawner,
     private readonly proc: ProcFs,
     private readonly own: ReadonlySet<number>,
     private readonly spares: number,
@@ -43,7 +43,7 @@ export class ProcessLauncher implements Launcher {
     this.kind = options.kind;
   }
 
-  async prepare(stdin?: number): Promise<Prepared> {
+  async prepare(stdin?: Uint8Array): Promise<Prepared> {
     if (stdin === undefined) {
       for (let next = this.spare.shift(); next; next = this.spare.shift()) {
         const place = await next.catch(() => undefined);
@@ -70,7 +70,7 @@ export class ProcessLauncher implements Launcher {
     }
   }
 
-  private async place(stdin?: number): Promise<Place> {
+  private async place(stdin?: Uint8Array): Promise<Place> {
     const { user, groupMark, env, cwd } = this.options;
     const marks: Marks = { env: randomUUID() };
     const prefix: string[] = [];
@@ -81,11 +81,9 @@ export class ProcessLauncher implements Launcher {
       if (marks.gid === undefined) prefix.splice(1, 1, "--clear-groups");
     }
     const bornMs = performance.now();
-    const parked = await Parked.spawn(prefix, this.pipes, { cwd, env: { ...env, [MARK]: marks.env }, stdin });
-    if (parked.pid !== undefined) {
-      const p = this.proc.stat(parked.pid);
-      if (p) marks.leader = { pid: p.pid, start: p.start };
-    }
+    const parked = await Parked.spawn(prefix, this.spawner, { cwd, env: { ...env, [MARK]: marks.env }, stdin });
+    const p = this.proc.stat(parked.pid);
+    if (p) marks.leader = { pid: p.pid, start: p.start };
     return { parked, marks, bornMs };
   }
 

@@ -1,7 +1,9 @@
 import { credentials, Metadata, status, type ClientDuplexStream } from "@grpc/grpc-js";
-import { SandboxWorkerClient, type Hello, type ServerFrame, type Welcome, type WorkerFrame } from "@dialout/proto";
+import { SandboxWorkerClient, SandboxWorkerService, type Hello, type ServerFrame, type Welcome, type WorkerFrame } from "@dialout/proto";
 import { readCa, type WorkerSettings } from "../settings";
+import { encodeFrame } from "./encode";
 
+const ATTACH = SandboxWorkerService.attach;
 /** base64 of an 8 MiB file and some, as upstream; a relay's larger frame would end the stream with all its commands. */
 const RECEIVE_MAX = 20 << 20;
 const CONNECT_MS = 10_000;
@@ -93,7 +95,7 @@ export class Session {
     metadata.set("authorization", `Bearer ${token}`);
     this.state = { at: "greeting" };
     this.lastFrameMs = performance.now();
-    const stream = (this.stream = this.client.attach(metadata));
+    const stream = (this.stream = this.client.makeBidiStreamRequest(ATTACH.path, encodeFrame, ATTACH.responseDeserialize, metadata));
     stream.on("data", (f: ServerFrame) => this.received(f));
     stream.on("drain", () => this.state.at !== "over" && this.handlers.writable());
     stream.on("error", () => undefined); // the status event says the same
