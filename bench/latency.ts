@@ -7,16 +7,20 @@ export interface PodTarget { kubectl: string; kubeconfig: string; context?: stri
 /** Where the same empty command is timed; a path that this machine does not have is left out. */
 export async function latency(relay: GrpcRelayTransport, runs: number, container?: string, pod?: PodTarget): Promise<Record<string, Spread>> {
   const result: Record<string, Spread> = {};
-  // In turn rather than one after the other, so that a slow moment of the machine does not fall on one of them alone.
+  // One after the other in turn, so that a slow moment of the machine does not fall on one of them alone.
   const local: number[] = [], viaRelay: number[] = [];
-  await time(0, 20, () => spawned("bash", ["-c", "true"]));
+  const spawnTrue = () => spawned("bash", ["-c", "true"]);
+  await time(0, 20, spawnTrue);
   await time(0, 20, () => relay.exec("true"));
-  for (let block = 0; block < 10; block++) {
-    local.push(...(await time(runs / 10, 0, () => spawned("bash", ["-c", "true"]))));
-    viaRelay.push(...(await time(runs / 10, 0, () => relay.exec("true"))));
+  for (let i = 0; i < runs; i++) {
+    local.push(...(await time(1, 0, spawnTrue)));
+    viaRelay.push(...(await time(1, 0, () => relay.exec("true"))));
   }
   result["local spawn"] = spread(local);
   result.relay = spread(viaRelay);
+  // Without a pause the worker makes ready for the next command while the present one runs.
+  result["local spawn, back to back"] = spread(await time(runs, 0, spawnTrue));
+  result["relay, back to back"] = spread(await time(runs, 0, () => relay.exec("true")));
   const few = Math.max(10, Math.round(runs / 10));
   if (container) result["docker exec"] = spread(await time(few, 2, () => spawned("docker", ["exec", container, "bash", "-c", "true"])));
   if (pod) {
