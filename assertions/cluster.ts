@@ -8,6 +8,7 @@ import { PodStream } from "./pod-stream";
 import type { ArmState, ClusterPort, ExecOutput, PodRef, Target } from "./ports";
 
 const QUERY_MS = 20_000;
+const LOG_LINES = 5_000;
 const EXEC_MS = 30_000;
 const RESTART_MS = 90_000;
 /** Too short to drain: what runs must be torn from its link. */
@@ -67,6 +68,14 @@ export class Cluster implements ClusterPort {
     const api = this.config.makeApiClient(CustomObjectsApi);
     const request = { group: "serving.knative.dev", version: "v1", namespace: this.namespace, plural: "services", name };
     return armState(await this.ask(`Knative Service ${name}`, api.getNamespacedCustomObject(request)));
+  }
+
+  async log(service: string): Promise<string> {
+    const { namespace } = this;
+    const found = await this.ask(`Service ${service}`, this.core.readNamespacedService({ name: service, namespace }));
+    const pods = await this.podsOf(namespace, selectorOf(found));
+    const logs = pods.map((p) => this.ask(`log of ${p.metadata!.name}`, this.core.readNamespacedPodLog({ name: p.metadata!.name!, namespace, tailLines: LOG_LINES })));
+    return (await Promise.all(logs)).join("\n");
   }
 
   async connect(target: Target): Promise<PodStream> {

@@ -3,6 +3,7 @@ import { spawn } from "node:child_process";
 import type { ExecOutput, Inspected, WorkerPort } from "./ports";
 
 const LIMIT_MS = 30_000;
+const LOG_LINES = 5_000;
 
 /** Runs docker. Resolves for every exit status; rejects when docker is not there or does not end in time. */
 export function docker(args: readonly string[], stdin = "", ms = LIMIT_MS): Promise<ExecOutput> {
@@ -47,6 +48,12 @@ export class Container implements WorkerPort {
   async imageEnv(image: string): Promise<string[]> {
     const found = (JSON.parse(await must(["image", "inspect", image])) as { Config?: { Env?: string[] | null } }[])[0];
     return found?.Config?.Env ?? [];
+  }
+
+  async log(): Promise<string> {
+    const r = await docker(["container", "logs", "--tail", String(LOG_LINES), this.name]);
+    if (r.exitCode !== 0) throw new Error(`docker logs: ${r.stderr.trim()}`);
+    return `${r.stdout}\n${r.stderr}`;
   }
 
   async exec(command: readonly string[], stdin?: string): Promise<ExecOutput> {

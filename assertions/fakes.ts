@@ -1,4 +1,5 @@
 // For tests only: an honest world in memory, every part of which a test can replace by a lie.
+import { randomBytes, randomUUID } from "node:crypto";
 import { Duplex } from "node:stream";
 import { parseInput, type ProofInput } from "./input";
 import type { ArmState, ExecOutput, HttpAnswer, Inspected, ModelProbe, World } from "./ports";
@@ -68,16 +69,22 @@ export class FakeWorld {
     return (pod ?? remote)!;
   }
 
+  /** What the worker and the relay wrote down, whatever the harness says. */
+  readonly logs = { worker: "", relay: "" };
+
   /** The answer of an honest harness with the scripted model. */
   answer(armName: string, { item }: RunBody): Record<string, unknown> {
     const box = this.route(armName);
+    const traceId = randomBytes(16).toString("hex"), execId = randomUUID();
+    if (box.files === this.workerFiles) for (const hop of ["worker", "relay"] as const) this.logs[hop] += `${JSON.stringify({ exec_id: execId, trace: `00-${traceId}-0123456789abcdef-01` })}\n`;
     const sandbox = { kind: box.kind, name: box.name };
+    const known = { sandbox, traceId, tools: [{ tool: "read", ok: true, ms: 1, execs: [{ execId }] }] };
     const content = box.files.get(item.file);
-    if (content === undefined) return { status: "failed", reason: "no_verdict", sandbox };
+    if (content === undefined) return { status: "failed", reason: "no_verdict", ...known };
     const line = content.split("\n").find((l) => l.includes(item.pattern));
     const about = line ?? content.split("\n").find((l) => l.startsWith("PRETTY_NAME"));
     const reason = `${item.file} ${line ? "contains" : "does not contain"} "${item.pattern}": ${about}`;
-    return { status: "done", verdict: { item_id: item.item_id, verdict: line ? "FLAGGED" : "CLEAR", reason }, sandbox };
+    return { status: "done", verdict: { item_id: item.item_id, verdict: line ? "FLAGGED" : "CLEAR", reason }, ...known };
   }
 
   run(armName: string, body: RunBody): HttpAnswer {
@@ -111,6 +118,7 @@ export class FakeWorld {
         exec: async (pod, command) => this.podExec(pod, command),
         secret: async () => ({ SH_RELAY_TOKEN: TOKEN, SH_RELAY_EXEC_TOKEN: `exec-${TOKEN}` }),
         arm: async (name) => this.arms[name]!,
+        log: async () => this.logs.relay,
         connect: async () => new Duplex(),
       },
       harness: { health: async () => ({ status: 200, body: "ok", elapsedMs: 1 }), run: async (a, body) => this.run(a, body as RunBody) },
@@ -125,6 +133,7 @@ export class FakeWorld {
         inspect: async () => this.container && { parsed: this.container, raw: JSON.stringify(this.container) },
         imageEnv: async () => IMAGE_ENV,
         exec: async (command, stdin) => this.workerExec(command, stdin),
+        log: async () => this.logs.worker,
       },
     };
   }

@@ -35,6 +35,7 @@ export function proofPlan(input: ProofInput): Planned[] {
     ["marker-removed", `docker exec -u 0 ${worker.container} sh -c 'rm -f /tmp/dialout-proof-*'`],
     ["miswired-control", `${kubectl} get ksvc ${arms.miswired} -o yaml`],
     ["sessions-recorded", `${kubectl} exec deployment/${redis.service} -- redis-cli --scan --pattern 'session:*'`],
+    ["hops-agree", `${workerLog}; ${kubectl} logs deployment/${relay.service} --tail 50`],
     ["worker-still-there", workerLog],
   ];
   return plan.map(([check, next]) => ({ check, next: withAccess(next) }));

@@ -40,6 +40,8 @@ export interface ClusterPort {
   /** Decoded values of a Secret; undefined when there is none of that name. */
   secret(name: string): Promise<Record<string, string> | undefined>;
   arm(name: string): Promise<ArmState>;
+  /** The last lines that the pods behind a Service wrote. */
+  log(service: string): Promise<string>;
   /** A byte stream to a Service's pod. No port is opened on this machine. */
   connect(target: Target): Promise<Duplex>;
 }
@@ -103,11 +105,15 @@ export interface WorkerPort {
   /** Environment that the image itself brings. */
   imageEnv(image: string): Promise<string[]>;
   exec(command: readonly string[], stdin?: string): Promise<ExecOutput>;
+  /** The last lines that the container wrote. */
+  log(): Promise<string>;
 }
 
 export interface World {
   /** How long what is still starting (after a reboot, a restart) may take until it counts as broken; 0 or undefined: it may not. */
   patienceMs?: number;
+  /** What a program has written may take this long to be readable in its log; undefined: none at all. */
+  logLagMs?: number;
   cluster: ClusterPort;
   harness: HarnessPort;
   store: StorePort;

@@ -25,7 +25,7 @@ const run = (change: (w: World) => void = () => {}) => {
 describe("with everything as it should be", () => {
   it("passes, with opposite verdicts that quote the real files", async () => {
     const o = await run();
-    expect(o.message).toBe("all 25 checks passed");
+    expect(o.message).toBe("all 26 checks passed");
     expect(o.verdicts.map((v) => [v.arm, v.verdict, v.sandbox])).toEqual([
       ["pods", "FLAGGED", "pod/pool-0"], ["pods", "CLEAR", "pod/pool-0"],
       ["remote", "CLEAR", "remote/sbx-test"], ["remote", "FLAGGED", "remote/sbx-test"], ["remote", "FLAGGED", "remote/sbx-test"],
@@ -47,7 +47,7 @@ describe("with one thing broken", () => {
       const honest = w.harness.run;
       w.harness.run = (arm, body) => honest(arm === "arm-remote" ? "arm-miswired" : arm, body);
     });
-    expect(red(o)).toEqual(["leaf-remote-other", "leaf-remote-own", "marker-leaf-remote"]);
+    expect(red(o)).toEqual(["leaf-remote-other", "leaf-remote-own", "marker-leaf-remote", "hops-agree"]);
   });
 
   it("is red when both sides are one system", async () => {

@@ -98,7 +98,7 @@ const lie = (armName: string, make: (honest: Record<string, unknown>, body: RunB
   const honest = f.answer.bind(f);
   f.answer = (a, body) => (a === armName ? make(honest(a, body) as Record<string, unknown>, body, f) : honest(a, body)) as Record<string, unknown>;
 };
-const flagged = (body: RunBody, reason: string, sandbox: unknown) => ({ status: "done", verdict: { item_id: body.item.item_id, verdict: "FLAGGED", reason }, sandbox });
+const flagged = (h: Record<string, unknown>, body: RunBody, reason: string, sandbox: unknown) => ({ ...h, status: "done", verdict: { item_id: body.item.item_id, verdict: "FLAGGED", reason }, sandbox });
 const onWorker = { kind: "remote", name: "sbx-laptop-demo" };
 
 // What could be broken or forged, and the checks that must notice. Every planned check is in here at least once.
@@ -137,21 +137,28 @@ const mutations: [what: string, change: (f: FakeWorld) => void, noticed: string[
   ["verdict right, pod unknown", lie("arm-pods", (h) => ({ ...h, sandbox: { kind: "pod", name: "stranger" } })), ["leaf-pods-own", "leaf-pods-other", "marker-leaf-pods"]],
   ["the reason is empty", lie("arm-remote", (h) => ({ ...h, verdict: { ...(h.verdict as object), reason: " " } })), ["leaf-remote-other", "leaf-remote-own", "marker-leaf-remote"]],
   ["the remote arm says CLEAR because it could not read", lie("arm-remote", (h, { item }) => ({ ...h, verdict: { item_id: item.item_id, verdict: "CLEAR", reason: "could not read the file" } })), ["leaf-remote-other", "leaf-remote-own", "marker-leaf-remote"]],
-  ["both arms use the worker", (f) => { f.route = () => ({ ...onWorker, files: f.workerFiles }); }, ["leaf-pods-own", "leaf-pods-other", "marker-leaf-pods", "miswired-control"]],
-  ["both arms use the worker and claim a pod", (f) => { const r = f.route.bind(f); f.route = (a) => ({ ...r(a), files: f.workerFiles }); }, ["leaf-pods-own", "leaf-pods-other", "marker-leaf-pods", "miswired-control"]],
-  ["both arms use pods and claim the worker", (f) => { const r = f.route.bind(f); f.route = (a) => ({ ...r(a), files: f.podFiles }); }, ["leaf-remote-other", "leaf-remote-own", "marker-leaf-remote"]],
-  ["the arms are swapped", (f) => { const r = f.route.bind(f); f.route = (a) => r(a === "arm-pods" ? "arm-remote" : "arm-pods"); }, ["leaf-pods-own", "leaf-pods-other", "leaf-remote-other", "leaf-remote-own", "marker-leaf-remote", "marker-leaf-pods"]],
+  ["both arms use the worker", (f) => { f.route = () => ({ ...onWorker, files: f.workerFiles }); }, ["leaf-pods-own", "leaf-pods-other", "marker-leaf-pods", "miswired-control", "hops-agree"]],
+  ["both arms use the worker and claim a pod", (f) => { const r = f.route.bind(f); f.route = (a) => ({ ...r(a), files: f.workerFiles }); }, ["leaf-pods-own", "leaf-pods-other", "marker-leaf-pods", "miswired-control", "hops-agree"]],
+  ["both arms use pods and claim the worker", (f) => { const r = f.route.bind(f); f.route = (a) => ({ ...r(a), files: f.podFiles }); }, ["leaf-remote-other", "leaf-remote-own", "marker-leaf-remote", "hops-agree"]],
+  ["the arms are swapped", (f) => { const r = f.route.bind(f); f.route = (a) => r(a === "arm-pods" ? "arm-remote" : "arm-pods"); }, ["leaf-pods-own", "leaf-pods-other", "leaf-remote-other", "leaf-remote-own", "marker-leaf-remote", "marker-leaf-pods", "hops-agree"]],
   // The strongest lie: a second machine with the worker's operating system that reports our worker's name.
-  ["the remote arm runs on a look-alike of the worker", (f) => { const r = f.route.bind(f); f.route = (a) => (a === "arm-remote" ? { ...onWorker, files: new Map([["/etc/os-release", RED_HAT]]) } : r(a)); }, ["marker-leaf-remote"]],
-  ["the model says what the prompt wants to hear", lie("arm-remote", (h, body) => (/^marker/.test(body.item.pattern) ? flagged(body, `found ${body.item.pattern}`, onWorker) : h)), ["marker-leaf-remote"]],
-  ["the model makes a marker up", lie("arm-remote", (h, body) => (/^marker/.test(body.item.pattern) ? flagged(body, `line 1: ${body.item.pattern} 00112233445566778899aabbccddeeff`, onWorker) : h)), ["marker-leaf-remote"]],
-  ["the pods' model claims the marker", lie("arm-pods", (h, body) => (/^marker/.test(body.item.pattern) ? flagged(body, "found", { kind: "pod", name: "pool-0" }) : h)), ["marker-leaf-pods"]],
+  ["the remote arm runs on a look-alike of the worker", (f) => { const r = f.route.bind(f); f.route = (a) => (a === "arm-remote" ? { ...onWorker, files: new Map([["/etc/os-release", RED_HAT]]) } : r(a)); }, ["marker-leaf-remote", "hops-agree"]],
+  ["the model says what the prompt wants to hear", lie("arm-remote", (h, body) => (/^marker/.test(body.item.pattern) ? flagged(h, body, `found ${body.item.pattern}`, onWorker) : h)), ["marker-leaf-remote"]],
+  ["the model makes a marker up", lie("arm-remote", (h, body) => (/^marker/.test(body.item.pattern) ? flagged(h, body, `line 1: ${body.item.pattern} 00112233445566778899aabbccddeeff`, onWorker) : h)), ["marker-leaf-remote"]],
+  ["the pods' model claims the marker", lie("arm-pods", (h, body) => (/^marker/.test(body.item.pattern) ? flagged(h, body, "found", { kind: "pod", name: "pool-0" }) : h)), ["marker-leaf-pods"]],
   ["the pods' leaf dies before it looks for the marker", lie("arm-pods", (h, body) => (/^marker/.test(body.item.pattern) ? { status: "failed", reason: "error", sandbox: h.sandbox } : h)), ["marker-leaf-pods"]],
   ["the marker cannot be written", (f) => { const e = f.workerExec.bind(f); f.workerExec = (c, i) => (c[2]?.startsWith("umask") ? { stdout: "", stderr: "Read-only file system", exitCode: 1 } : e(c, i)); }, ["marker-planted"]],
   ["pods and worker share a file system", (f) => { const e = f.podExec.bind(f); f.podExec = (p, c) => (c[0] === "test" ? { stdout: "", stderr: "", exitCode: 0 } : e(p, c)); }, ["marker-absent-on-pods"]],
   ["asking the pods for the marker fails", (f) => { const e = f.podExec.bind(f); f.podExec = (p, c) => (c[0] === "test" ? { stdout: "", stderr: "no such container", exitCode: 127 } : e(p, c)); }, ["marker-absent-on-pods"]],
   ["the marker cannot be removed", (f) => { const e = f.workerExec.bind(f); f.workerExec = (c, i) => (c[2]?.startsWith("rm") ? { stdout: "", stderr: "busy", exitCode: 1 } : e(c, i)); }, ["marker-removed"]],
-  ["the miswired arm reaches the worker after all", (f) => { const r = f.route.bind(f); f.route = (a) => r(a === "arm-miswired" ? "arm-remote" : a); }, ["miswired-control"]],
+  ["the miswired arm reaches the worker after all", (f) => { const r = f.route.bind(f); f.route = (a) => r(a === "arm-miswired" ? "arm-remote" : a); }, ["miswired-control", "hops-agree"]],
+  // It knows the file's text and the marker, so only the machines in between can tell.
+  ["the remote arm answers from a copy of everything the worker has", (f) => { const r = f.route.bind(f); f.route = (a) => (a === "arm-remote" ? { ...onWorker, files: new Map(f.workerFiles) } : r(a)); }, ["hops-agree"]],
+  ["the harness names commands of an earlier leaf", (f) => { let first: unknown; const h = f.answer.bind(f); f.answer = (a, b) => { const x = h(a, b); if (a === "arm-remote") { first ??= x.tools; x.tools = first; } return x; }; }, ["hops-agree"]],
+  ["the harness names no command", lie("arm-remote", (h) => ({ ...h, tools: [] })), ["hops-agree"]],
+  ["the harness names no trace", lie("arm-pods", (h) => ({ ...h, traceId: undefined })), ["hops-agree"]],
+  ["the relay has passed nothing on", () => {}, ["hops-agree"], (w) => (w.cluster.log = async () => "")],
+  ["the worker's log cannot be read", () => {}, ["hops-agree"], (w) => (w.worker.log = async () => Promise.reject(new Error("docker logs: no such container")))],
   ["the worker vanishes while leaves run", () => {}, ["worker-still-there"], (w, f) => { let n = 0; w.store.presence = async () => (n++ ? undefined : f.presence); }],
 ];
 

@@ -1,6 +1,7 @@
 // The proof: the order of its checks. What each of them believes is in rules.ts, trust.ts and patterns.ts.
 import { patiently } from "./bounds";
 import { fine, Ledger, Stop, wrong, type Outcome, type VerdictRow } from "./evidence";
+import { commandCount, hopProblems, type Asked } from "./hops";
 import type { ProofInput } from "./input";
 import { ask, prepare, row, sessionKeys, type Prepared } from "./leaf";
 import { newMarker, plant, remove } from "./marker";
@@ -104,9 +105,11 @@ async function runLeaves(ledger: Ledger, input: ProofInput, world: World, sides:
     const sandbox = { kind: where, names: remote ? [input.worker.id] : podNames };
     return { itemId: p.itemId, verdict, sandbox, pattern: p.pattern, quotes: remote ? ofWorker : ofPod, foreign: unmistakable(remote ? ofPod : ofWorker), scripted: input.model.scripted };
   };
+  const asked: Asked[] = [];
   const leaf = (check: string, p: Prepared, want: Expectation, problems: (a: LeafAnswer) => string[] = (a) => leafProblems(a, want), listed = true) =>
     ledger.check(check, `${listed ? want.verdict : "no trace"} from ${want.sandbox.kind}/${want.sandbox.names.join("|")} for ${JSON.stringify(p.pattern)}`, async () => {
       const a = await ask(world, input, p);
+      asked.push({ name: check, remote: want.sandbox.kind === "remote", answer: a });
       if (listed) verdicts.push(row(p, want.verdict, a));
       return { seen: tell(a), problems: problems(a) };
     });
@@ -135,6 +138,11 @@ async function runLeaves(ledger: Ledger, input: ProofInput, world: World, sides:
     const n = await world.store.exists(ran.map((p) => sessionKeys(p)[0]!));
     return n === ran.length && n > 0 ? fine(`${n} of ${ran.length}`) : wrong(`${n} of ${ran.length}`, "the check for fresh ids looked at keys the harness does not use");
   });
+  await ledger.check("hops-agree", "relay and worker logged the commands of the remote leaves, under their traces, and none of the others'", () =>
+    patiently(world.logLagMs ?? 0, async () => {
+      const logs = { worker: await world.worker.log(), relay: await world.cluster.log(input.relay.service) };
+      return { seen: `${commandCount(asked)} commands of ${asked.filter((l) => l.remote).length} remote leaves`, problems: hopProblems(asked, logs) };
+    }));
   await ledger.check("worker-still-there", "presence after all leaves", () => presence(input, world));
 }
 

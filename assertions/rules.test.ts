@@ -12,7 +12,7 @@ const want: Expectation = {
 };
 const good: LeafAnswer = {
   status: "done", itemId: "item-1", verdict: "FLAGGED", reason: 'line 5: PRETTY_NAME="Red Hat Enterprise Linux 9.8 (Plow)"',
-  sandbox: { kind: "remote", name: "sbx-1" }, scripted: true, raw: "", elapsedMs: 1,
+  sandbox: { kind: "remote", name: "sbx-1" }, scripted: true, raw: "", execIds: [], elapsedMs: 1,
 };
 
 describe("leafProblems", () => {
@@ -91,7 +91,7 @@ describe("the miswired control", () => {
 
 describe("strangerProblems", () => {
   const pod = { kind: "pod" as const, names: ["pool-0"] };
-  const noVerdict: LeafAnswer = { status: "failed", failure: "no_verdict: not readable", sandbox: { kind: "pod", name: "pool-0" }, raw: "{}", elapsedMs: 1 };
+  const noVerdict: LeafAnswer = { status: "failed", failure: "no_verdict: not readable", sandbox: { kind: "pod", name: "pool-0" }, execIds: [], raw: "{}", elapsedMs: 1 };
   it.each<[string, Partial<LeafAnswer>]>([["no verdict", {}], ["CLEAR", { status: "done", verdict: "CLEAR", failure: undefined }]])("is content with %s", (_w, change) => {
     expect(strangerProblems({ ...noVerdict, ...change }, "s3cret", pod)).toEqual([]);
   });

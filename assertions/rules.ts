@@ -12,6 +12,10 @@ export interface LeafAnswer {
   failure?: string;
   /** The harness says that a script answered; undefined when it says nothing. */
   scripted?: boolean;
+  /** W3C trace id of the run. */
+  traceId?: string;
+  /** The commands that the harness says it ran for it. */
+  execIds: readonly string[];
   /** The whole answer as it came. */
   raw: string;
   elapsedMs: number;
@@ -33,6 +37,7 @@ export interface Expectation {
 
 const text = (v: unknown): string | undefined => (typeof v === "string" ? v : undefined);
 const object = (v: unknown): Record<string, unknown> => (typeof v === "object" && v !== null ? (v as Record<string, unknown>) : {});
+const list = (v: unknown): unknown[] => (Array.isArray(v) ? v : []);
 
 /** Reads the harness's answer; never throws. What is missing or of the wrong type is simply not there. */
 export function readAnswer({ status, body, elapsedMs }: HttpAnswer): LeafAnswer {
@@ -40,7 +45,7 @@ export function readAnswer({ status, body, elapsedMs }: HttpAnswer): LeafAnswer 
   try {
     json = object(JSON.parse(body));
   } catch {
-    return { status: `HTTP ${status}`, failure: body ? `no JSON: ${body.slice(0, 120)}` : "empty answer", raw: body, elapsedMs };
+    return { status: `HTTP ${status}`, failure: body ? `no JSON: ${body.slice(0, 120)}` : "empty answer", raw: body, execIds: [], elapsedMs };
   }
   const verdict = object(json.verdict);
   const box = object(json.sandbox);
@@ -55,6 +60,8 @@ export function readAnswer({ status, body, elapsedMs }: HttpAnswer): LeafAnswer 
     sandbox: kind ? { kind, name: text(box.name) ?? "" } : undefined,
     failure: why || undefined,
     scripted: typeof scripted === "boolean" ? scripted : undefined,
+    traceId: text(json.traceId),
+    execIds: list(json.tools).flatMap((t) => list(object(t).execs)).flatMap((e) => text(object(e).execId) ?? []),
     raw: body,
     elapsedMs,
   };

@@ -99,6 +99,7 @@ export class LocalWorld {
     const port = (name: string) => Number(new URL(this.arms[name]!.harness.url).port);
     const call = async (arm: string, method: string, where: string, body?: unknown) => request(await dial(port(arm)), `${arm}.test`, method, where, 60_000, body);
     return {
+      logLagMs: 5_000,
       store: this.store,
       cluster: {
         server: "processes",
@@ -107,6 +108,7 @@ export class LocalWorld {
         exec: (pod, command) => execIn(this.pods.path(pod), command),
         secret: async () => ({ SH_RELAY_TOKEN: WORKER_TOKEN, SH_RELAY_EXEC_TOKEN: EXEC_TOKEN }),
         arm: async (name): Promise<ArmState> => ({ env: this.arms[name]!.env, ready: true, latestCreated: "r", latestReady: "r" }),
+        log: async () => this.relay.process.output(),
         connect: () => dial(this.redis.port),
       },
       harness: { health: (arm) => call(arm, "GET", "/health"), run: (arm, body) => call(arm, "POST", "/runs", body) },
@@ -115,6 +117,7 @@ export class LocalWorld {
         inspect: async () => ({ parsed: this.container(), raw: "{}" }),
         imageEnv: async () => [],
         exec: async (command, stdin) => (command[2]?.includes("/proc/net/tcp") ? { stdout: "local_address", stderr: "", exitCode: 0 } : execIn(this.folder, command, stdin)),
+        log: async () => this.worker.output(),
       },
     };
   }

@@ -8,6 +8,7 @@ import { Store } from "./store";
 
 /** A node that has just started takes half a minute, and a worker dials again at most 45 s after that. */
 const PATIENCE_MS = 90_000;
+const LOG_LAG_MS = 5_000;
 
 export const realCluster = (input: ProofInput): Cluster => new Cluster(loadKubeConfig(input.kubeconfig, input.context), input.namespace);
 
@@ -17,6 +18,7 @@ export function realWorld(input: ProofInput): World {
   const cluster = realCluster(input);
   return {
     patienceMs: PATIENCE_MS,
+    logLagMs: LOG_LAG_MS,
     cluster,
     harness: new Harness(cluster, input),
     store: new Store(() => cluster.connect({ namespace, service: redis.service, port: redis.port }), redis.password),

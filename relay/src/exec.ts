@@ -23,11 +23,11 @@ export class ExecService {
     call.on("error", () => undefined);
     const caller = callerOf(call.metadata);
     const started = this.relay.now();
-    let ids: { sandbox_id?: string; req_id?: number; exec_id?: string; delivery?: number } = {};
+    let ids: { sandbox_id?: string; req_id?: number; exec_id?: string; delivery?: number; trace?: string } = {};
     try {
       if (this.relay.draining) throw refuse.shuttingDown();
       const { sandboxId, exec, reqId } = checkExecRequest(call.request);
-      ids = { sandbox_id: sandboxId, req_id: reqId, exec_id: exec.execId || undefined, delivery: exec.delivery || undefined };
+      ids = { sandbox_id: sandboxId, req_id: reqId, exec_id: exec.execId || undefined, delivery: exec.delivery || undefined, trace: exec.traceparent || undefined };
       const session = registry.get(sandboxId);
       if (!session) throw refuse.notAttached(sandboxId);
       if (Math.max(this.relay.openCalls, meter.routes) >= settings.maxExecs) throw refuse.tooMany("execs", settings.maxExecs, "SH_RELAY_MAX_EXECS");
