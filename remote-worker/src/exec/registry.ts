@@ -1,18 +1,15 @@
 import { randomUUID } from "node:crypto";
-import path from "node:path";
 import type { Exec } from "@dialout/proto";
 import { delay, type Logger } from "@dialout/common";
-import type { Finished, Journal } from "../journal/journal";
-import type { StoredStream } from "../journal/records";
+import type { Journal } from "../journal/journal";
 import type { Launcher } from "../run/launcher";
 import type { Metrics } from "../metrics";
+import { Audience, type Refuse } from "./audience";
 import { Execution, type Request } from "./execution";
 import { fingerprint } from "./fingerprint";
-import { acceptedFrame, terminalFrame } from "./frames";
-import { delivery } from "./delivery";
-import type { Delivery, Outbox } from "./outbox";
-import { StoredOutput } from "./outputLog";
-import { failure, type Outcome, type Stop } from "./outcome";
+import { terminalFrame } from "./frames";
+import type { Outbox } from "./outbox";
+import { failure, type Stop } from "./outcome";
 
 export interface RegistryOptions {
   capacity: number;
@@ -30,11 +27,7 @@ const TRACEPARENT = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/;
 export class Registry {
   private readonly live = new Map<string, Execution>();
   private readonly queue: Execution[] = [];
-  private readonly unheard = new Map<Execution, NodeJS.Timeout>();
-  /** Where the end of a command is still to be told that nobody listens to: the relay keeps the exec until it knows. */
-  private readonly detached = new Map<Execution, { outbox: Outbox; reqId: bigint }>();
-  /** What the replays that are being sent belong to: identity and fingerprint. */
-  private readonly replays = new WeakMap<Delivery, string>();
+  private readonly audience: Audience;
   private running = 0;
   private draining = false;
   private idle: (() => void)[] = [];
@@ -45,11 +38,16 @@ export class Registry {
     private readonly journal: Journal,
     private readonly log: Logger,
     private readonly metrics: Metrics,
-  ) {}
+  ) {
+    this.audience = new Audience(journal, {
+      unheard: (execution, ms) => this.stop(execution, { why: "unheard", ms }),
+      retired: (execution, keepMs) => this.retire(execution, keepMs),
+    });
+  }
 
   deliver(exec: Exec, outbox: Outbox): void {
     const base = exec.execId === "";
-    const refuse = (o: Outcome) => {
+    const refuse: Refuse = (o) => {
       if (o.kind === "error") this.log.info({ exec_id: exec.execId, req_id: String(exec.reqId), code: o.code }, "exec refused");
       outbox.send(terminalFrame(exec.reqId, o, false, outbox.extended));
     };
@@ -61,7 +59,7 @@ export class Registry {
     const other = outbox.find(exec.reqId);
     const execution = this.live.get(key);
     if (other && execution?.delivery?.entry !== other) {
-      if (this.replays.get(other) !== `${key} ${fp}`) return refuse(collision);
+      if (!this.audience.replaysOf(other, key, fp)) return refuse(collision);
       // Its caller came again before the relay noticed that it was gone; the newest delivery gets the replay.
       outbox.remove(other);
     }
@@ -69,7 +67,7 @@ export class Registry {
     if (execution && execution.state !== "ended") {
       if (execution.request.fp !== fp) return refuse(collision);
       this.metrics.dedup.inc({ answer: "joined" });
-      return this.listen(execution, exec, outbox, execution.state === "queued" ? "queued" : "joined", false, refuse);
+      return this.audience.listen(execution, exec, outbox, execution.state === "queued" ? "queued" : "joined", false, refuse);
     }
     const known = this.journal.find(key);
     const afresh = base && known !== undefined && known.fp !== fp;
@@ -81,8 +79,8 @@ export class Registry {
         return refuse(failure("interrupted", "interrupted: the worker restarted while this command ran; it is not run again"));
       }
       this.metrics.dedup.inc({ answer: "replayed" });
-      if (execution?.outcome) return this.listen(execution, exec, outbox, "replay", true, refuse);
-      if (known.state === "finished") return this.replay(known, key, exec, outbox, refuse);
+      if (execution?.outcome) return this.audience.listen(execution, exec, outbox, "replay", true, refuse);
+      if (known.state === "finished") return this.audience.replay(known, key, exec, outbox, refuse);
     }
     if (this.draining) return refuse(failure("busy", "busy: the worker is shutting down"));
     if (this.running >= this.options.capacity && this.queue.length >= this.options.queueMax) return refuse(failure("busy", "busy: queue full"));
@@ -108,17 +106,13 @@ export class Registry {
   detach(reqId: bigint, outbox: Outbox): void {
     const d = outbox.find(reqId);
     if (!d) return;
-    const execution = this.listening(reqId, outbox);
-    outbox.drop(d);
-    if (!execution) return;
-    if (!d.outcome) this.detached.set(execution, { outbox, reqId });
-    this.unlisten(execution);
+    this.audience.detach(this.listening(reqId, outbox), d, outbox);
   }
 
   /** The session of this outbox is over. */
   lost(outbox: Outbox): void {
     outbox.close();
-    for (const e of [...this.live.values()]) if (e.delivery?.outbox === outbox) this.unlisten(e);
+    for (const e of [...this.live.values()]) if (e.delivery?.outbox === outbox) this.audience.leave(e);
   }
 
   /** Takes nothing new, waits for what runs until the signal, then kills it. Resolves when nothing runs any more. */
@@ -145,7 +139,7 @@ export class Registry {
     for (const e of this.live.values()) e.killNow();
   }
 
-  private admit(exec: Exec, key: string, base: boolean, fp: string, outbox: Outbox, refuse: (o: Outcome) => void): void {
+  private admit(exec: Exec, key: string, base: boolean, fp: string, outbox: Outbox, refuse: Refuse): void {
     const caps = [Number(exec.outputCap), this.options.outputCap].filter((c) => c > 0);
     const request: Request = {
       key, base, fp,
@@ -171,7 +165,7 @@ export class Registry {
     });
     this.live.set(key, execution);
     const queued = this.running >= this.options.capacity;
-    this.listen(execution, exec, outbox, queued ? "queued" : "running", false, refuse);
+    this.audience.listen(execution, exec, outbox, queued ? "queued" : "running", false, refuse);
     if (queued) this.queue.push(execution);
     else this.run(execution, exec.reqId);
     this.metrics.queued.set(this.queue.length);
@@ -189,7 +183,7 @@ export class Registry {
       const result = outcome.kind === "end" ? (outcome.exitCode < 0 ? "signal" : "exit") : outcome.code;
       this.metrics.seconds.observe({ result }, ms / 1000);
       this.log.info({ exec_id: execution.request.key, req_id: String(reqId), duration_ms: ms, result, exit_code: outcome.kind === "end" ? outcome.exitCode : undefined, trace: execution.request.traceparent || undefined }, "exec ended");
-      this.ended(execution, outcome);
+      this.audience.ended(execution, outcome);
       this.next();
     });
   }
@@ -212,81 +206,12 @@ export class Registry {
     this.running++;
     void execution.run().then((outcome) => {
       this.running--;
-      this.ended(execution, outcome);
+      this.audience.ended(execution, outcome);
       this.next();
     });
   }
 
-  private ended(execution: Execution, outcome: Outcome): void {
-    clearTimeout(this.unheard.get(execution));
-    this.unheard.delete(execution);
-    const left = this.detached.get(execution);
-    this.detached.delete(execution);
-    if (execution.delivery) {
-      execution.delivery.entry.outcome = outcome;
-      execution.delivery.outbox.kick();
-      return;
-    }
-    left?.outbox.send(terminalFrame(left.reqId, outcome, false, left.outbox.extended));
-    this.retire(execution);
-  }
-
-  /** Makes this request the one that gets the output; an earlier one gets nothing more. */
-  private listen(execution: Execution, exec: Exec, outbox: Outbox, state: string, replayed: boolean, refuse: (o: Outcome) => void): void {
-    const sent = { stdout: Number(exec.resumeStdout), stderr: Number(exec.resumeStderr) };
-    if (!execution.stdout.holds(sent.stdout) || !execution.stderr.holds(sent.stderr)) return refuse(outputLost);
-    if (execution.delivery) execution.delivery.outbox.remove(execution.delivery.entry);
-    clearTimeout(this.unheard.get(execution));
-    this.unheard.delete(execution);
-    this.detached.delete(execution);
-    const entry = delivery(exec, { stdout: execution.stdout, stderr: execution.stderr }, sent, execution.outcome, replayed);
-    Object.assign(execution.sent, sent);
-    entry.onSent = () => {
-      Object.assign(execution.sent, entry.sent);
-      execution.resume();
-    };
-    entry.onDone = () => {
-      if (execution.delivery?.entry !== entry) return;
-      execution.delivery = undefined;
-      if (execution.state === "ended") this.retire(execution);
-      else this.unlisten(execution);
-    };
-    execution.delivery = { outbox, entry };
-    if (outbox.extended) outbox.send(acceptedFrame(exec.reqId, state));
-    outbox.add(entry);
-    execution.resume();
-  }
-
-  private replay(known: Finished, key: string, exec: Exec, outbox: Outbox, refuse: (o: Outcome) => void): void {
-    const open = (s: StoredStream) =>
-      new StoredOutput(s.file !== undefined ? { file: path.join(this.journal.outputDir, s.file) } : s.base64 !== undefined ? { bytes: Buffer.from(s.base64, "base64") } : undefined, s.bytes);
-    const stdout = open(known.stdout);
-    const stderr = open(known.stderr);
-    const close = () => {
-      stdout.close();
-      stderr.close();
-    };
-    const sent = { stdout: Number(exec.resumeStdout), stderr: Number(exec.resumeStderr) };
-    if (!stdout.holds(sent.stdout) || !stderr.holds(sent.stderr)) {
-      close();
-      return refuse(outputLost);
-    }
-    const entry = delivery(exec, { stdout, stderr }, sent, known.outcome, true);
-    entry.release = close;
-    this.replays.set(entry, `${key} ${known.fp}`);
-    if (outbox.extended) outbox.send(acceptedFrame(exec.reqId, "replay"));
-    outbox.add(entry);
-  }
-
-  private unlisten(execution: Execution): void {
-    execution.delivery = undefined;
-    if (execution.state === "ended") return this.retire(execution);
-    const ms = execution.request.graceMs;
-    clearTimeout(this.unheard.get(execution));
-    this.unheard.set(execution, setTimeout(() => this.stop(execution, { why: "unheard", ms }), ms));
-  }
-
-  private retire(execution: Execution): void {
+  private retire(execution: Execution, keepMs: number): void {
     const drop = () => {
       if (execution.delivery) return;
       execution.stdout.close();
@@ -294,8 +219,8 @@ export class Registry {
       if (this.live.get(execution.request.key) === execution) this.live.delete(execution.request.key);
     };
     const waiting = [...this.live.values()].filter((e) => e.state === "ended" && !e.delivery);
-    if (execution.outputStored || execution.outcome?.kind === "error" || waiting.length > RETIRED_MAX) return drop();
-    setTimeout(drop, execution.request.graceMs).unref();
+    if (keepMs === 0 || waiting.length > RETIRED_MAX) return drop();
+    setTimeout(drop, keepMs).unref();
   }
 
   private listening(reqId: bigint, outbox: Outbox): Execution | undefined {
@@ -303,5 +228,3 @@ export class Registry {
     return entry && [...this.live.values()].find((e) => e.delivery?.entry === entry);
   }
 }
-
-const outputLost = failure("output_lost", "output_lost: the output at the asked offset is no longer held");
