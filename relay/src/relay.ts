@@ -1,9 +1,10 @@
 import { SettingError, type Logger, type Program } from "@dialout/common";
-import { Server, ServerCredentials, type ServerOptions } from "@grpc/grpc-js";
+import { experimental, Server, ServerCredentials, type ServerOptions } from "@grpc/grpc-js";
 import type { Server as HttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { AttachService, logEnded } from "./attach";
 import { callerAuth } from "./caller-auth";
+import { CertificateFiles } from "./certificate";
 import type { RelayContext } from "./context";
 import { ExecService } from "./exec";
 import { createHealthServer } from "./health";
@@ -54,7 +55,7 @@ export async function startRelay(settings: RelaySettings, log: Logger): Promise<
 
   try {
     const attachCredentials = settings.tls
-      ? ServerCredentials.createSsl(null, [{ private_key: settings.tls.key, cert_chain: settings.tls.cert }])
+      ? experimental.createCertificateProviderServerCredentials(new CertificateFiles(settings.tls, settings.tls.pair, settings.tls.reloadMs, log), null, false)
       : ServerCredentials.createInsecure();
     const exec = await bindGrpc(execServer, "SH_RELAY_EXEC_PORT", settings.host, settings.execPort, ServerCredentials.createInsecure());
     const healthPort = settings.healthPort === undefined ? undefined : await bindHttp(health, settings.host, settings.healthPort);
