@@ -64,8 +64,8 @@ let relay: Relay;
 let remote: Harness;
 let workers: BaseWorker[] = [];
 
-async function attached(id: string, capacity?: number): Promise<BaseWorker> {
-  const w = new BaseWorker(id, relay.attach, capacity);
+async function attached(id: string, capacity?: number, to = relay): Promise<BaseWorker> {
+  const w = new BaseWorker(id, to.attach, capacity);
   workers.push(w);
   await until(`${id} is present`, async () => (await db.hexists("sh:sandbox:records", id)) === 1);
   return w;
@@ -195,6 +195,31 @@ describe("the relay", () => {
     } finally {
       await nowhere.process.stop();
       await db.hdel("sh:sandbox:records", "ghost");
+    }
+  });
+
+  it("is the one that a worker is attached to: with two of them, each leaf goes by the presence record", async () => {
+    const other = await Relay.start(redis.url, true);
+    const both = await start({ SH_RELAY_ADDR_ALLOW: other.exec });
+    const only = await start();
+    try {
+      await attached("here", 1);
+      await attached("there", 1, other);
+      // Each has room for one leaf, so two at a time use both.
+      const pair = await Promise.all([both.review("two1", "Alpine"), both.review("two2", "Alpine")]);
+      expect(pair.map((a) => a.body.sandbox.name).sort()).toEqual(["here", "there"]);
+      expect(pair.map((a) => a.body.verdict?.verdict)).toEqual(["CLEAR", "CLEAR"]);
+      for (const w of workers.splice(0, 1)) w.vanish();
+      await until("one is present", async () => (await db.hlen("sh:sandbox:records")) === 1);
+      // An address that the settings do not allow is not dialled on a record's word: it may have been put there by anybody.
+      expect((await only.review("two3", "Alpine")).body).toMatchObject({ status: "failed", sandbox: { name: "there" } });
+      expect(only.process.output()).toContain("not in SH_RELAY_ADDR_ALLOW");
+    } finally {
+      await both.process.stop();
+      await only.process.stop();
+      for (const w of workers.splice(0)) w.vanish();
+      await until("nobody is present", async () => (await db.exists("sh:sandbox:records")) === 0);
+      await other.process.stop();
     }
   });
 });

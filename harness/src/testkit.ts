@@ -129,10 +129,11 @@ export const EXEC_TOKEN = "exec-token-for-tests";
 export class Relay {
   process!: Running;
 
-  private constructor(private readonly redisUrl: string, readonly attach: string, readonly exec: string) {}
+  private constructor(private readonly redisUrl: string, readonly attach: string, readonly exec: string, private readonly advertise: boolean) {}
 
-  static async start(redisUrl: string): Promise<Relay> {
-    const relay = new Relay(redisUrl, `127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`);
+  /** @param advertise it publishes its own address with each worker, as replicas do */
+  static async start(redisUrl: string, advertise = false): Promise<Relay> {
+    const relay = new Relay(redisUrl, `127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`, advertise);
     await relay.start();
     return relay;
   }
@@ -145,6 +146,7 @@ export class Relay {
       SH_RELAY_TOKEN: WORKER_TOKEN,
       SH_RELAY_EXEC_TOKEN: EXEC_TOKEN,
       REDIS_URL: this.redisUrl,
+      ...(this.advertise ? { SH_RELAY_ADVERTISE_ADDR: this.exec } : {}),
     });
     await this.process.line(/sandbox-relay listening/);
   }
