@@ -86,6 +86,7 @@ e2e_suite() {
     # shellcheck disable=SC2086
     count "e2e ($set plugins)" $numbers
   done
+  [[ " ${sets[*]} " != *" genuine standin "* ]] || { phase "e2e: the stand-ins against the genuine plugins"; eval "$(lab/lab env)"; vitest_suite e2e; }
 }
 
 ensure_packages

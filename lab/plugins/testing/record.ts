@@ -126,6 +126,8 @@ const UNORDERED = new Set(["Env", "envs", "labels", "hosts", "uploads", "securit
 /** Without what differs from run to run: ids, addresses, invented names. Empty and missing are one. */
 function normalised(value: Value, key = ""): Value {
   if (isEmpty(value)) return null;
+  // Docker reads a container's two streams side by side: which of them comes first is chance.
+  if (key === "containerLogs" && typeof value === "string") return value.split("\n").sort().join("\n");
   if (typeof value === "string") {
     return value
       .replace(/[0-9a-f]{64}/g, "<id>")
