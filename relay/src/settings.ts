@@ -65,7 +65,7 @@ export function readSettings(env: Env): RelaySettings {
     helloDeadlineMs: s.int("SH_RELAY_HELLO_DEADLINE_MS", 10_000, { min: 50, max: 600_000 }),
     drainMs: s.int("SH_RELAY_DRAIN_MS", 20_000, { min: 0, max: 3_600_000 }),
     // A worker's chunk is up to 32 KiB: a smaller window could leave it waiting for credit that never becomes due.
-    windowBytes: s.int("SH_RELAY_WINDOW_BYTES", 256 * KiB, { min: 64 * KiB, max: 64 * MiB }),
+    windowBytes: s.int("SH_RELAY_WINDOW_BYTES", 512 * KiB, { min: 64 * KiB, max: 64 * MiB }),
     legacyBufferBytes: s.int("SH_RELAY_LEGACY_BUFFER_BYTES", 8 * MiB, { min: 64 * KiB, max: 1024 * MiB }),
     maxWorkers: s.int("SH_RELAY_MAX_WORKERS", 2_000, { min: 1, max: 1_000_000 }),
     maxExecs: s.int("SH_RELAY_MAX_EXECS", 4_000, { min: 1, max: 1_000_000 }),

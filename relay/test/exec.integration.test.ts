@@ -52,7 +52,7 @@ describe("an exec", () => {
     expect(call.events.at(-1)?.value).toMatchObject({ exitCode: 7, reqId: 5n });
     const exec = await worker.got("exec");
     expect(exec.stdin).toEqual(Buffer.from([0, 255, 10]));
-    expect(exec.window).toBe(262144n);
+    expect(exec.window).toBe(524288n);
   });
 
   it("carries 12 MiB of stdin to a protocol 1 worker", async () => {
