@@ -8,7 +8,7 @@ describe("readSettings", () => {
   it("has the documented defaults", () => {
     expect(readSettings(ok)).toMatchObject({
       host: "0.0.0.0", attachPort: 8443, execPort: 8444, healthPort: undefined, redisUrl: "redis://127.0.0.1:6379", advertiseAddr: undefined, tls: undefined,
-      heartbeatMs: 15_000, deadlineMs: 45_000, helloDeadlineMs: 10_000, windowBytes: 262_144, legacyBufferBytes: 8_388_608, maxMessageBytes: 16_777_216, baseMaxMessageBytes: 4_194_304,
+      heartbeatMs: 15_000, deadlineMs: 45_000, helloDeadlineMs: 10_000, windowBytes: 524_288, legacyBufferBytes: 8_388_608, maxMessageBytes: 16_777_216, baseMaxMessageBytes: 4_194_304,
     });
   });
 
