@@ -37,15 +37,15 @@ export interface ImagesArgs {
 }
 
 /**
- * Our five images, built in the local Docker engine and named by their content; those that run in an owned cluster are copied into
- * its node. All references are known before anything is built, so previews show them.
+ * Our five images, built in the local Docker engine and named by their content; those that run in the cluster are handed
+ * over to it. All references are known before anything is built, so previews show them.
  */
 export class Images extends pulumi.ComponentResource {
   /** Reference by name. */
   readonly refs: Record<ImageName, string>;
   /** Id of the worker's image in the local engine. */
   readonly workerId: pulumi.Output<string>;
-  /** Done when the images are in the owned cluster; empty in a cluster that is not ours, which pulls them. */
+  /** Done when the images are in the cluster. */
   readonly loaded: pulumi.Resource[] = [];
 
   constructor(name: string, args: ImagesArgs, opts?: pulumi.ComponentResourceOptions) {
@@ -55,6 +55,8 @@ export class Images extends pulumi.ComponentResource {
     this.refs = Object.fromEntries(built.map((b) => [b.image, b.ref])) as Record<ImageName, string>;
     this.workerId = built.find((b) => b.image === "worker")!.resource.imageId;
 
+    const { imageLoadCommand } = args.settings;
+    if (imageLoadCommand) this.loaded.push(this.handOver(cluster, imageLoadCommand, built.filter((b) => b.image !== "worker"), args.preload));
     if (cluster.node) this.loaded.push(this.load(cluster, built.filter((b) => b.image !== "worker"), args.preload));
     this.registerOutputs();
   }
@@ -70,6 +72,17 @@ export class Images extends pulumi.ComponentResource {
       forceRemove: true,
     }, { parent: this, customTimeouts: { create: "20m" } });
     return { image, ref, resource };
+  }
+
+  /** To a cluster that is not ours, by the user's own command: only they know how it gets images. */
+  private handOver(cluster: Cluster, loadCommand: string, ours: { ref: string; resource: pulumi.Resource }[], preload: Readonly<Record<string, string>>): pulumi.Resource {
+    const references = [...Object.keys(preload), ...ours.map((o) => o.ref)].sort();
+    return new command.local.Command("images-load", {
+      create: `${loadCommand} ${references.join(" ")}`,
+      triggers: [cluster.identity, ...Object.values(preload).sort()],
+      logging: command.local.Logging.Stderr,
+      addPreviousOutputInEnv: false,
+    }, { parent: this, dependsOn: ours.map((o) => o.resource), customTimeouts: { create: "15m" } });
   }
 
   /** In one step: layers that several images share are then copied once. */

@@ -54,7 +54,10 @@ describe("parseSettings", () => {
     expect(problem(base)).toMatch(/dialout:kubeconfig is not set/);
     expect(problem({ ...base, kubeconfig: "k" })).toMatch(/dialout:kubeContext is not set/);
     expect(problem({ ...base, kubeconfig: "k", kubeContext: "c" })).toMatch(/namespace/);
-    expect(parseSettings({ ...base, kubeconfig: "k", kubeContext: "c", namespace: "mine" }, false)).toMatchObject({ tunnel: "address", installKnative: false });
+    const named = { ...base, kubeconfig: "k", kubeContext: "c", namespace: "mine" };
+    expect(problem(named)).toMatch(/dialout:imageLoadCommand is not set.*kind load docker-image/);
+    expect(parseSettings({ ...named, imageLoadCommand: "kind load docker-image --name x", imageSource: "local" }, false)).toMatchObject({ tunnel: "address", installKnative: false });
+    expect(problem({ imageLoadCommand: "kind load docker-image" })).toMatch(/an owned cluster gets its images by itself/);
   });
 
   it("a real model needs what it needs", () => {

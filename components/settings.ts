@@ -53,6 +53,7 @@ export const schema = z.strictObject({
   kubectlImage: image(versions.images.kubectl).default(versions.images.kubectl),
   redisImage: image(versions.images.redis).default(versions.images.redis),
   imageSource: oneOf("registry", "local").default("registry"),
+  imageLoadCommand: optional(z.string().regex(/^[^\n]{1,500}$/, "one line, a command that takes image references")).prefault(""),
   preloadImages: z.array(z.string().regex(IMAGE, "image references such as registry/name:tag")).default([]),
 });
 
@@ -133,7 +134,8 @@ function crossCheck(s: Parsed, hasApiKey: boolean): Settings {
   if (s.model === "anthropic") need(hasApiKey, 'dialout:modelApiKey is not set, but the model is "anthropic". Set it: pulumi config set --secret dialout:modelApiKey KEY');
   if (s.model === "openai-compatible" || s.model === "ollama") need(s.modelBaseUrl, `dialout:modelBaseUrl is not set, but the model is "${s.model}". Set it: pulumi config set dialout:modelBaseUrl URL`);
   if (s.model === "openai-compatible" || s.model === "ollama") need(s.modelName, `dialout:modelName is not set, but the model is "${s.model}". Set it: pulumi config set dialout:modelName NAME`);
-  need(owned || (s.imageSource === "registry" && !s.preloadImages.length), "dialout:imageSource local and dialout:preloadImages copy images into the node of an owned cluster. Set it: pulumi config set dialout:imageSource registry; pulumi config rm dialout:preloadImages");
+  need(owned || s.imageLoadCommand, 'dialout:imageLoadCommand is not set, but clusterMode is existing: the stack builds its images in the local Docker engine, and your cluster must get them from there. Set it: pulumi config set dialout:imageLoadCommand "kind load docker-image --name NAME" (or "minikube image load", "k3d image import -c NAME", a script of yours)');
+  need(!owned || !s.imageLoadCommand, "dialout:imageLoadCommand is set, but an owned cluster gets its images by itself. Remove it: pulumi config rm dialout:imageLoadCommand");
   need(owned || !s.extraManifests.length, "dialout:extraManifests is set, but what is in an existing cluster is not the stack's. Remove it: pulumi config rm dialout:extraManifests");
   const { knative, ...rest } = s;
   return { ...rest, tunnel, installKnative: knative === "auto" ? owned : knative === "install" };

@@ -1,5 +1,6 @@
 // The end-to-end test: the real program on this machine, from no cluster to verdicts and back to nothing.
-// usage: node scripts/e2e.mjs [--plugins genuine|standin] [--results FILE] [--only PATTERN]
+// usage: node scripts/e2e.mjs [--plugins genuine|standin] [--results FILE] [--only PATTERN] [--existing]
+// --existing: also in a cluster that is not the stack's own
 // Every step prints PASS or FAIL with its time; steps that need an earlier one that failed are counted as failed.
 import { execFileSync, spawn } from "node:child_process";
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -7,6 +8,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { afterChoosing, root } from "./demo/shell.mjs";
 import { changedEnv, checkFlip, checkOutputs } from "./e2e-checks.mjs";
+import { UsersCluster } from "./e2e-existing.mjs";
 
 const arg = (name) => (process.argv.includes(name) ? process.argv[process.argv.indexOf(name) + 1] : undefined);
 const plugins = arg("--plugins") ?? "genuine";
@@ -198,6 +200,29 @@ await step("a cluster of our name that the stack does not own is refused and lef
     docker("rm", "-f", "dialout-control-plane");
   }
 });
+
+if (process.argv.includes("--existing")) {
+  await step("in a cluster of the user's the proof passes, a preview stays quiet, and down leaves that cluster as it was", async () => {
+    const ours = env.DIALOUT_STACK;
+    env.DIALOUT_STACK = `e2e-mine-${usual}`;
+    const theirs = new UsersCluster(env);
+    try {
+      theirs.make(settingsFile, path.join(root, `Pulumi.${env.DIALOUT_STACK}.yaml`));
+      await ok(["up"]);
+      const problems = checkOutputs(await outputs());
+      must(problems.length === 0, problems.join("; "));
+      await ok(["preview", "--expect-no-changes"], { quiet: true });
+      theirs.stopPublishing();
+      await ok(["down"]);
+      const differences = theirs.differences();
+      must(differences.length === 0, differences.join("; "));
+      nothingLeft();
+    } finally {
+      theirs.remove();
+      env.DIALOUT_STACK = ours;
+    }
+  });
+}
 
 const passed = results.filter((r) => r.ok).length;
 const failed = results.length - passed;

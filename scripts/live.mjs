@@ -5,7 +5,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import path from "node:path";
-import { afterChoosing, root } from "./demo/shell.mjs";
+import { root, toolPath } from "./demo/shell.mjs";
 
 const NAMESPACE = "default", POOL = "sh.kagenti.io/sandbox-pool=default", WORKER = "dialout-worker";
 const [command, ...args] = process.argv.slice(2);
@@ -16,9 +16,6 @@ if (!command) {
 
 class Unfit extends Error {}
 const capture = (file, argv) => execFileSync(file, argv, { cwd: root, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"], maxBuffer: 1 << 24 }).trim();
-
-/** PATH and the like of the way the stack was made; empty where the tools are the user's own. */
-const labEnv = () => JSON.parse(afterChoosing('[ "$MODE" != lab ] || eval "$(lab/lab env)"; node -p "JSON.stringify({ PATH: process.env.PATH })"'));
 
 /** Resolves with the local port once kubectl says that it forwards. */
 function forward(kubectl, env) {
@@ -46,7 +43,7 @@ const tidy = () => {
 process.on("exit", tidy);
 
 try {
-  const env = { ...process.env, ...labEnv() };
+  const env = { ...process.env, PATH: toolPath() };
   const kubeconfig = path.join(dir, "kubeconfig");
   const config = capture("./demo", ["pulumi", "stack", "output", "kubeconfig", "--show-secrets"]);
   writeFileSync(kubeconfig, config, { mode: 0o600 });

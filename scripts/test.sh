@@ -73,7 +73,7 @@ run_suite() {
 # Once for each set of plugins that can be had here: the genuine ones, and the lab's stand-ins.
 e2e_suite() {
   choose_mode
-  local sets=(genuine) set file numbers
+  local sets=(genuine) set file numbers existing=--existing # once is enough
   if [ "$MODE" = lab ]; then
     sets=(standin)
     if lab/lab has-genuine; then sets=(genuine standin); else phase "e2e: no genuine plugins in any cache folder; only the stand-ins run"; fi
@@ -81,7 +81,8 @@ e2e_suite() {
   for set in "${sets[@]}"; do
     phase "e2e with $set plugins"
     file="$results/e2e-$set.json"
-    LAB_PLUGINS=$set node scripts/e2e.mjs --plugins "$set" --results "$file" >&2 || true
+    LAB_PLUGINS=$set node scripts/e2e.mjs --plugins "$set" --results "$file" $existing >&2 || true
+    existing=
     numbers=$(node -e 'try { const r = JSON.parse(require("node:fs").readFileSync(process.argv[1], "utf8")); console.log(r.passed, r.passed + r.failed === 0 ? 1 : r.failed); } catch { console.log("0 1"); }' "$file")
     # shellcheck disable=SC2086
     count "e2e ($set plugins)" $numbers

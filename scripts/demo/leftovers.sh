@@ -51,7 +51,7 @@ check_nothing_left() {
   if awk -F '\t' '
       ($1 == "container" || $1 == "network") && $2 ~ /dialout/ { ours = 1 }
       $1 == "image" && $2 ~ /^dev\.local\/dialout-/ { ours = 1 }
-      $1 == "process" || ($1 == "file" && $2 ~ /\/dialout-/) { ours = 1 }
+      ($1 == "process" && $2 ~ /dialout-live-|dialout-port-forward/) || ($1 == "file" && $2 ~ /\/dialout-/) { ours = 1 }
       END { exit !ours }' <<<"$new"; then
     say "error: something of ours is left (above). Run ./demo down again; if it stays, remove it by name"
     exit $EXIT_CHECK

@@ -10,3 +10,6 @@ export function afterChoosing(script, env = process.env) {
   const parts = ["lib", "mode", "state"].map((part) => `. scripts/demo/${part}.sh`).join("; ");
   return execFileSync("bash", ["-c", `${parts}; choose_mode; ${script}`], { cwd: root, env, encoding: "utf8" }).trim().split("\n").at(-1);
 }
+
+/** PATH of the way the stack is made; the lab's tools are not on the user's own. */
+export const toolPath = (env = process.env) => JSON.parse(afterChoosing('[ "$MODE" != lab ] || eval "$(lab/lab env)"; node -p "JSON.stringify(process.env.PATH)"', env));
