@@ -38,7 +38,7 @@ export function podWorker(place: Place, image: string, id = "sbx-in-cluster"): {
                 { name: "SANDBOX_TOKEN_FILE", value: `${TOKEN_DIR}/SH_RELAY_TOKEN` },
               ],
               workingDir: "/workspace",
-              resources: { requests: { cpu: "50m", memory: "96Mi" }, limits: { memory: "512Mi" } },
+              resources: { requests: { cpu: "50m", memory: "160Mi" }, limits: { memory: "512Mi" } },
               securityContext: restrictedContainer,
               volumeMounts: [{ name: "token", mountPath: TOKEN_DIR, readOnly: true }, { name: "workspace", mountPath: "/workspace" }, { name: "tmp", mountPath: "/tmp" }],
             }],
