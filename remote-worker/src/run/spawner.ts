@@ -61,10 +61,9 @@ export class Spawner {
     const helper = spawn(process.execPath, [script, SPAWN_HELPER], { stdio: ["ignore", "inherit", "inherit", "ipc"], env: { PATH: process.env.PATH }, cwd: "/" });
     await new Promise<void>((resolve, reject) => {
       helper.once("message", () => resolve());
-      helper.once("error", reject);
+      helper.on("error", reject);
       helper.once("exit", (code, signal) => reject(new Error(`the helper that starts processes ended with ${signal ?? code}`)));
     });
-    helper.removeAllListeners();
     return new Spawner(helper, dir);
   }
 
