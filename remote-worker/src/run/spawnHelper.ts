@@ -22,7 +22,7 @@ export type Tell =
  */
 export function runSpawnHelper(): void {
   // A signal to the whole group (Ctrl-C, a supervisor) is for the worker, whose running commands may still end in order.
-  for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(name, () => undefined);
+  for (const name of ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const) process.on(name, () => undefined);
   process.on("disconnect", () => process.exit(0));
   process.on("message", (ask: Ask) => (ask.t === "spawn" ? start(ask) : makeFifos(ask)));
   tell({ t: "ready" });

@@ -22,7 +22,7 @@ it("the helper is the worker's only child, holds no token, and is deaf to signal
   expect(childrenOf(worker.process.pid)).toEqual([helper]);
   expect(readFileSync(`/proc/${helper}/environ`, "latin1")).not.toContain("test-token");
   expect(readFileSync(`/proc/${helper}/cmdline`, "latin1")).toContain("spawn-helper");
-  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.kill(helper, signal);
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"] as const) process.kill(helper, signal);
   expect((await peer.exec({ command: "exit 5" }).done()).end?.exitCode).toBe(5);
 });
 
