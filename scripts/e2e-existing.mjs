@@ -19,6 +19,19 @@ export class UsersCluster {
     this.kubeconfig = path.join(this.dir, "kubeconfig");
   }
 
+  /** Removes what a killed run of this test left: its cluster, and the worker of its stack. */
+  static sweep(env, stack) {
+    const list = (...args) => {
+      try {
+        return execFileSync("docker", args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).split("\n").filter(Boolean);
+      } catch {
+        return []; // no Docker yet: nothing can be left
+      }
+    };
+    const left = [`label=io.x-k8s.kind.cluster=${CLUSTER}`, `label=dev.dialout.stack=${stack}`].flatMap((filter) => list("ps", "-aq", "--filter", filter));
+    if (left.length) execFileSync("docker", ["rm", "-fv", ...left], { env, stdio: "ignore" });
+  }
+
   run(file, ...args) {
     return execFileSync(file, args, { env: this.env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim();
   }

@@ -81,6 +81,7 @@ const tryDocker = (...args) => { // on a bare machine there is none before the f
   }
 };
 if (tryDocker("network", "ls", "-q", "--filter", `label=dev.dialout.stack=${env.DIALOUT_STACK}`)) await demo(["down"]); // what a killed run of this test left
+UsersCluster.sweep(env, `e2e-mine-${usual}`);
 const inTheWay = tryDocker("ps", "-a", "--filter", "name=^dialout-", "--format", "{{.Names}}");
 if (inTheWay) {
   console.error(`error: a demo is up on this machine (${inTheWay.split("\n").join(", ")}); the end-to-end test needs its names free\n  fix: ./demo down, then run the same command again`);
@@ -207,7 +208,7 @@ if (process.argv.includes("--existing")) {
     env.DIALOUT_STACK = `e2e-mine-${usual}`;
     const theirs = new UsersCluster(env);
     try {
-      theirs.make(settingsFile, path.join(root, `Pulumi.${env.DIALOUT_STACK}.yaml`));
+      theirs.make(path.join(root, `Pulumi.${usual}.yaml`), path.join(root, `Pulumi.${env.DIALOUT_STACK}.yaml`));
       await ok(["up"]);
       const problems = checkOutputs(await outputs());
       must(problems.length === 0, problems.join("; "));
