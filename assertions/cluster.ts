@@ -5,10 +5,9 @@ import { within } from "./bounds";
 import { describe } from "./evidence";
 import { KubeSockets } from "./kube-sockets";
 import { PodStream } from "./pod-stream";
-import type { ArmState, ClusterPort, ExecOutput, PodRef, Target } from "./ports";
+import { LOG_LINES, type ArmState, type ClusterPort, type ExecOutput, type PodRef, type Target } from "./ports";
 
 const QUERY_MS = 20_000;
-const LOG_LINES = 5_000;
 const EXEC_MS = 30_000;
 const RESTART_MS = 90_000;
 /** Too short to drain: what runs must be torn from its link. */

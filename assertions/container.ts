@@ -1,9 +1,8 @@
 // The worker's container, through the docker CLI: it knows the user's context and DOCKER_HOST.
 import { spawn } from "node:child_process";
-import type { ExecOutput, Inspected, WorkerPort } from "./ports";
+import { LOG_LINES, type ExecOutput, type Inspected, type WorkerPort } from "./ports";
 
 const LIMIT_MS = 30_000;
-const LOG_LINES = 5_000;
 
 /** Runs docker. Resolves for every exit status; rejects when docker is not there or does not end in time. */
 export function docker(args: readonly string[], stdin = "", ms = LIMIT_MS): Promise<ExecOutput> {

@@ -1,6 +1,9 @@
 // What the proof needs from the outside, so that every rule of it can be tested against a world that lies.
 import type { Duplex } from "node:stream";
 
+/** How much of a log is read: many proofs' worth. */
+export const LOG_LINES = 5_000;
+
 export interface ExecOutput {
   stdout: string;
   stderr: string;

@@ -55,9 +55,7 @@ export class Images extends pulumi.ComponentResource {
     this.refs = Object.fromEntries(built.map((b) => [b.image, b.ref])) as Record<ImageName, string>;
     this.workerId = built.find((b) => b.image === "worker")!.resource.imageId;
 
-    const { imageLoadCommand } = args.settings;
-    if (imageLoadCommand) this.loaded.push(this.handOver(cluster, imageLoadCommand, built.filter((b) => b.image !== "worker"), args.preload));
-    if (cluster.node) this.loaded.push(this.load(cluster, built.filter((b) => b.image !== "worker"), args.preload));
+    this.loaded.push(this.load(cluster, args.settings.imageLoadCommand, built.filter((b) => b.image !== "worker"), args.preload));
     this.registerOutputs();
   }
 
@@ -74,30 +72,17 @@ export class Images extends pulumi.ComponentResource {
     return { image, ref, resource };
   }
 
-  /** To a cluster that is not ours, by the user's own command: only they know how it gets images. */
-  private handOver(cluster: Cluster, loadCommand: string, ours: { ref: string; resource: pulumi.Resource }[], preload: Readonly<Record<string, string>>): pulumi.Resource {
+  /** Into the node of an owned cluster, in one step: layers that several images share are then copied once. To another one by the user's own command: only they know how. */
+  private load(cluster: Cluster, loadCommand: string | undefined, ours: { ref: string; resource: pulumi.Resource }[], preload: Readonly<Record<string, string>>): pulumi.Resource {
     const references = [...Object.keys(preload), ...ours.map((o) => o.ref)].sort();
-    return new command.local.Command("images-load", {
-      create: `${loadCommand} ${references.join(" ")}`,
-      triggers: [cluster.identity, ...Object.values(preload).sort()],
-      logging: command.local.Logging.Stderr,
-      addPreviousOutputInEnv: false,
-    }, { parent: this, dependsOn: ours.map((o) => o.resource), customTimeouts: { create: "15m" } });
-  }
-
-  /** In one step: layers that several images share are then copied once. */
-  private load(cluster: Cluster, ours: { ref: string; resource: pulumi.Resource }[], preload: Readonly<Record<string, string>>): pulumi.Resource {
-    return new command.local.Command("images-load", {
-      create: "node components/scripts/load-images.mjs",
-      environment: {
-        NODE: cluster.node!,
-        IMAGES: JSON.stringify([...Object.keys(preload), ...ours.map((o) => o.ref)].sort()),
-        // Ours are named by their content; these may change under their name.
-        PRELOAD_IDS: JSON.stringify(Object.values(preload).sort()),
-      },
-      triggers: [cluster.identity],
-      logging: command.local.Logging.Stderr,
-      addPreviousOutputInEnv: false,
-    }, { parent: this, dependsOn: [cluster.owned!, ...ours.map((o) => o.resource)], deletedWith: cluster.owned!, customTimeouts: { create: "15m" } });
+    // Ours are named by their content; these may change under their name.
+    const preloadIds = Object.values(preload).sort();
+    const how = cluster.node
+      ? { create: "node components/scripts/load-images.mjs", environment: { NODE: cluster.node, IMAGES: JSON.stringify(references), PRELOAD_IDS: JSON.stringify(preloadIds) }, triggers: [cluster.identity] }
+      : { create: `${loadCommand} ${references.join(" ")}`, triggers: [cluster.identity, ...preloadIds] };
+    const owned = cluster.owned && { deletedWith: cluster.owned };
+    return new command.local.Command("images-load", { ...how, logging: command.local.Logging.Stderr, addPreviousOutputInEnv: false }, {
+      parent: this, ...owned, dependsOn: [...(cluster.owned ? [cluster.owned] : []), ...ours.map((o) => o.resource)], customTimeouts: { create: "15m" },
+    });
   }
 }

@@ -20,16 +20,9 @@ export class UsersCluster {
   }
 
   /** Removes what a killed run of this test left: its cluster, and the worker of its stack. */
-  static sweep(env, stack) {
-    const list = (...args) => {
-      try {
-        return execFileSync("docker", args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).split("\n").filter(Boolean);
-      } catch {
-        return []; // no Docker yet: nothing can be left
-      }
-    };
-    const left = [`label=io.x-k8s.kind.cluster=${CLUSTER}`, `label=dev.dialout.stack=${stack}`].flatMap((filter) => list("ps", "-aq", "--filter", filter));
-    if (left.length) execFileSync("docker", ["rm", "-fv", ...left], { env, stdio: "ignore" });
+  static sweep(tryDocker, stack) {
+    const left = [`label=io.x-k8s.kind.cluster=${CLUSTER}`, `label=dev.dialout.stack=${stack}`].flatMap((filter) => tryDocker("ps", "-aq", "--filter", filter).split("\n").filter(Boolean));
+    if (left.length) tryDocker("rm", "-fv", ...left);
   }
 
   run(file, ...args) {
@@ -61,7 +54,8 @@ export class UsersCluster {
   /** As a user would once the relay is there, and again whenever it ends. */
   publish(address) {
     const kubectl = `kubectl --kubeconfig '${this.kubeconfig}' -n ${NAMESPACE}`;
-    const script = `until ${kubectl} wait --for=condition=Available deployment/sandbox-relay --timeout=300s; do sleep 2; done; while :; do ${kubectl} port-forward --address ${address} service/sandbox-relay ${PORT}:8443; sleep 1; done`;
+    // Not longer than this test lives, also when it is killed.
+    const script = `while kill -0 ${process.pid}; do ${kubectl} wait --for=condition=Available deployment/sandbox-relay --timeout=300s && ${kubectl} port-forward --address ${address} service/sandbox-relay ${PORT}:8443; sleep 1; done`;
     this.publisher = spawn("bash", ["-c", script], { env: this.env, stdio: "ignore", detached: true });
   }
 

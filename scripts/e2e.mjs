@@ -81,7 +81,8 @@ const tryDocker = (...args) => { // on a bare machine there is none before the f
   }
 };
 if (tryDocker("network", "ls", "-q", "--filter", `label=dev.dialout.stack=${env.DIALOUT_STACK}`)) await demo(["down"]); // what a killed run of this test left
-UsersCluster.sweep(env, `e2e-mine-${usual}`);
+const theirStack = `e2e-mine-${usual}`;
+UsersCluster.sweep(tryDocker, theirStack);
 const inTheWay = tryDocker("ps", "-a", "--filter", "name=^dialout-", "--format", "{{.Names}}");
 if (inTheWay) {
   console.error(`error: a demo is up on this machine (${inTheWay.split("\n").join(", ")}); the end-to-end test needs its names free\n  fix: ./demo down, then run the same command again`);
@@ -205,10 +206,10 @@ await step("a cluster of our name that the stack does not own is refused and lef
 if (process.argv.includes("--existing")) {
   await step("in a cluster of the user's the proof passes, a preview stays quiet, and down leaves that cluster as it was", async () => {
     const ours = env.DIALOUT_STACK;
-    env.DIALOUT_STACK = `e2e-mine-${usual}`;
+    env.DIALOUT_STACK = theirStack;
     const theirs = new UsersCluster(env);
     try {
-      theirs.make(path.join(root, `Pulumi.${usual}.yaml`), path.join(root, `Pulumi.${env.DIALOUT_STACK}.yaml`));
+      theirs.make(path.join(root, `Pulumi.${usual}.yaml`), path.join(root, `Pulumi.${theirStack}.yaml`));
       await ok(["up"]);
       const problems = checkOutputs(await outputs());
       must(problems.length === 0, problems.join("; "));

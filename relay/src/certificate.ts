@@ -15,13 +15,6 @@ export interface KeyPair {
 
 type Listener = experimental.IdentityCertificateUpdateListener;
 
-/** Reads certificate and key. Throws what readFile throws, or an Error that says that they do not match. */
-export function readKeyPair({ certFile, keyFile }: TlsFiles): KeyPair {
-  const pair = { cert: readFileSync(certFile), key: readFileSync(keyFile) };
-  createSecureContext(pair);
-  return pair;
-}
-
 /**
  * Certificate and key for the library, read again from their files so that a renewed pair counts for the next connection without a
  * restart. The library's own provider for files takes a pair that is being replaced for none at all and then refuses everybody; this
@@ -59,7 +52,9 @@ export class CertificateFiles implements experimental.CertificateProvider {
   private look(): void {
     let next: KeyPair;
     try {
-      next = readKeyPair(this.files);
+      next = { cert: readFileSync(this.files.certFile), key: readFileSync(this.files.keyFile) };
+      if (next.cert.equals(this.current.cert) && next.key.equals(this.current.key)) return void (this.complained = "");
+      createSecureContext(next); // throws when the two do not match
     } catch (e) {
       const why = (e as Error).message;
       if (why !== this.complained) this.log.warn(`the certificate in ${show(this.files.certFile)} and its key cannot be used (${why}): going on with the pair that was read before`);
@@ -67,7 +62,6 @@ export class CertificateFiles implements experimental.CertificateProvider {
       return;
     }
     this.complained = "";
-    if (next.cert.equals(this.current.cert) && next.key.equals(this.current.key)) return;
     this.current = next;
     for (const listener of this.listeners) this.tell(listener);
     this.log.info({ file: this.files.certFile }, "the certificate was renewed; connections from now on get the new one");

@@ -1,6 +1,7 @@
 import { SettingError, Settings, show, type Env } from "@dialout/common";
 import { readFileSync } from "node:fs";
-import { readKeyPair, type KeyPair, type TlsFiles } from "./certificate";
+import { createSecureContext } from "node:tls";
+import type { KeyPair, TlsFiles } from "./certificate";
 import { readExecTokens, readWorkerTokens, refuseSharedTokens, type ExecTokens, type WorkerTokens } from "./tokens";
 
 /** Everything the relay can be told, validated. Durations in milliseconds, sizes in bytes. */
@@ -91,19 +92,18 @@ function readTls(s: Settings): RelaySettings["tls"] {
     const missing = certFile ? "SH_RELAY_TLS_KEY_FILE" : "SH_RELAY_TLS_CERT_FILE";
     throw new SettingError(`${missing} is not set: TLS needs SH_RELAY_TLS_CERT_FILE and SH_RELAY_TLS_KEY_FILE, or neither. For example: ${missing}=/etc/relay-tls/${certFile ? "tls.key" : "tls.crt"}`);
   }
-  checkReadable("SH_RELAY_TLS_CERT_FILE", certFile);
-  checkReadable("SH_RELAY_TLS_KEY_FILE", keyFile);
+  const pair = { cert: readPem("SH_RELAY_TLS_CERT_FILE", certFile), key: readPem("SH_RELAY_TLS_KEY_FILE", keyFile) };
   try {
-    return { certFile, keyFile, pair: readKeyPair({ certFile, keyFile }), reloadMs: s.int("SH_RELAY_TLS_RELOAD_MS", 10_000, { min: 50, max: 3_600_000 }) };
+    createSecureContext(pair);
   } catch (e) {
-    if (e instanceof SettingError) throw e;
     throw new SettingError(`SH_RELAY_TLS_CERT_FILE and SH_RELAY_TLS_KEY_FILE do not hold a matching PEM certificate and key (${(e as Error).message}). Check: openssl x509 -noout -in ${show(certFile)}`);
   }
+  return { certFile, keyFile, pair, reloadMs: s.int("SH_RELAY_TLS_RELOAD_MS", 10_000, { min: 50, max: 3_600_000 }) };
 }
 
-function checkReadable(name: string, file: string): void {
+function readPem(name: string, file: string): Buffer {
   try {
-    readFileSync(file);
+    return readFileSync(file);
   } catch (e) {
     throw new SettingError(`${name}=${show(file)} cannot be read (${(e as NodeJS.ErrnoException).code ?? "unknown"}): it must name a readable PEM file. Check: ls -l ${show(file)}`);
   }

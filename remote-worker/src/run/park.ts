@@ -2,7 +2,7 @@ import type { Exit, Input } from "./launcher";
 import type { PipeReader } from "./pipes";
 import type { Spawned, Spawner } from "./spawner";
 
-/** Starting a process holds this one up for milliseconds. What is only stock for later waits until the present command is on its way, or its outcome. */
+/** Starting a process takes a core for milliseconds. What is only stock for later waits until the present command is on its way, or its outcome. */
 const LATER_MS = 3;
 export const later = (work: () => void): void => void setTimeout(work, LATER_MS);
 

@@ -44,7 +44,7 @@ export class Spawner {
 
   private constructor(private readonly helper: ChildProcess, dir: string) {
     this.pipes = new PipeFolder(dir, async (files) => void (await this.ask({ t: "mkfifo", files })));
-    helper.on("message", (m: Tell) => this.told(m));
+    helper.on("message", (m: Exclude<Tell, { t: "ready" }>) => this.told(m));
     this.lost = new Promise((resolve) => {
       helper.once("exit", (code, signal) => {
         for (const w of this.waiting.values()) w.reject(new Error("the helper that starts processes has ended"));
@@ -115,8 +115,7 @@ export class Spawner {
     });
   }
 
-  private told(m: Tell): void {
-    if (m.t === "ready") return;
+  private told(m: Exclude<Tell, { t: "ready" }>): void {
     if (m.t === "exit") {
       this.running.get(m.id)?.(m.signal === null ? { code: m.code ?? 0 } : { signal: m.signal });
       this.running.delete(m.id);
